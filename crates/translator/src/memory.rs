@@ -1,12 +1,12 @@
-//! Loads and stores of general registers: in line where they lie in a window of the program's memory or the table of
-//! translations has their granule, by the interpreter's function where not.
+//! Loads and stores of general registers, semaphores and fences: in line where they lie in a window of the program's
+//! memory or the table of translations has their granule, by the interpreter's function where not.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
-use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value};
+use cranelift_codegen::ir::{AtomicRmwOp, Block, InstBuilder, MemFlagsData, Type, Value};
 use sidestep_ia64::encoding::{BaseUpdate, Instruction, LoadKind, Size, StoreKind};
 use sidestep_ia64::layout;
-use sidestep_ia64::registers::application::UNAT;
+use sidestep_ia64::registers::application::{CCV, UNAT};
 
 use crate::advanced::{self, Entry, Standing, Target};
 use crate::emitter::Emitter;
@@ -148,6 +148,12 @@ impl Place {
     }
 }
 
+/// Goes aside where advanced loads are known, which may have to be forgotten.
+fn unless_advanced(emitter: &mut Emitter, aside: Block) {
+    let advanced = emitter.load_state(I64, layout::ADVANCED_LOADS);
+    emitter.unless(advanced, aside);
+}
+
 /// Loads that write their register and nothing else, unless they do not hit.
 pub fn load(
     emitter: &mut Emitter,
@@ -166,9 +172,7 @@ pub fn load(
         let updated = update_base(emitter, instruction, address, update);
         let common = |emitter: &mut Emitter, aside| {
             if is_ordered {
-                // It may have to forget advanced loads.
-                let advanced = emitter.load_state(I64, layout::ADVANCED_LOADS);
-                emitter.unless(advanced, aside);
+                unless_advanced(emitter, aside);
             }
             if kind == LoadKind::Fill {
                 let nat = nat_bit(emitter, address);
@@ -269,6 +273,79 @@ pub fn store(
                 emitter.set(Slot::application(UNAT), nats);
             }
             made(emitter, updated);
+        });
+    });
+}
+
+/// What a semaphore does to memory.
+#[derive(Clone, Copy)]
+pub enum Semaphore {
+    /// `xchg`: writes r2.
+    Exchange,
+    /// `cmpxchg`: writes r2 if memory holds what AR.CCV does.
+    CompareExchange,
+    /// `fetchadd`: adds the immediate.
+    FetchAdd,
+}
+
+/// Writes to r1 what memory held. The host's semaphores order what comes before and behind them.
+pub fn semaphore(emitter: &mut Emitter, instruction: &Instruction, size: Size, semaphore: Semaphore) {
+    let kind = kind_of(size);
+    emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        let address = emitter.general(instruction.r3());
+        let operand = match semaphore {
+            Semaphore::FetchAdd => emitter.constant(instruction.immediate),
+            Semaphore::Exchange | Semaphore::CompareExchange => emitter.general(instruction.r2()),
+        };
+        let expected = match semaphore {
+            Semaphore::CompareExchange => Some(emitter.get(Slot::application(CCV))),
+            Semaphore::Exchange | Semaphore::FetchAdd => None,
+        };
+        let place = find_in_table(emitter, address, size.bytes(), layout::TRANSLATION_WRITE);
+        emitter.in_line(instruction, None, |emitter, aside| {
+            unless_advanced(emitter, aside);
+            if let Some(expected) = expected
+                && size != Size::Eight
+            {
+                // Memory never holds more.
+                let beyond = emitter.ins().ushr_imm_u(expected, i64::from(size.bits()));
+                emitter.unless(beyond, aside);
+            }
+            let narrow = |emitter: &mut Emitter, value| match size {
+                Size::Eight => value,
+                _ => emitter.ins().ireduce(kind, value),
+            };
+            let operand = narrow(emitter, operand);
+            let expected = expected.map(|expected| narrow(emitter, expected));
+            let (flags, host) = place.enter(emitter, aside);
+            let held = match (semaphore, expected) {
+                (Semaphore::CompareExchange, Some(expected)) => {
+                    emitter.ins().atomic_cas(flags, host, expected, operand)
+                }
+                (Semaphore::FetchAdd, _) => {
+                    emitter
+                        .ins()
+                        .atomic_rmw(kind, flags, AtomicRmwOp::Add, host, operand)
+                }
+                _ => emitter
+                    .ins()
+                    .atomic_rmw(kind, flags, AtomicRmwOp::Xchg, host, operand),
+            };
+            let held = match size {
+                Size::Eight => held,
+                _ => emitter.ins().uextend(I64, held),
+            };
+            emitter.set(Slot::general(instruction.r1()), held);
+        });
+    });
+}
+
+/// `mf`.
+pub fn fence(emitter: &mut Emitter, instruction: &Instruction) {
+    emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        emitter.in_line(instruction, None, |emitter, aside| {
+            unless_advanced(emitter, aside);
+            emitter.ins().fence();
         });
     });
 }

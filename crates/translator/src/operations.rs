@@ -6,6 +6,7 @@
 use sidestep_ia64::encoding::{Instruction, LoadKind, Operation, Signedness, Source};
 
 use crate::emitter::Emitter;
+use crate::memory::Semaphore;
 use crate::{advanced, branch, call, compare, float, integer, memory, moves, parallel, stack};
 
 /// Emits a legal instruction.
@@ -120,6 +121,12 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
             }
         },
         O::Store { size, kind, update } => memory::store(emitter, instruction, size, kind, update),
+        O::Exchange { size } => memory::semaphore(emitter, instruction, size, Semaphore::Exchange),
+        O::CompareExchange { size, .. } => {
+            memory::semaphore(emitter, instruction, size, Semaphore::CompareExchange);
+        }
+        O::FetchAdd { size, .. } => memory::semaphore(emitter, instruction, size, Semaphore::FetchAdd),
+        O::MemoryFence => memory::fence(emitter, instruction),
         O::LineFetch {
             fault: false, update, ..
         } => memory::prefetch(emitter, instruction, update),
@@ -130,6 +137,9 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         O::FloatMerge { merge } => float::moves::merge(emitter, instruction, merge),
         O::LoadFloat { format, kind, update } => {
             float::memory::load(emitter, instruction, format, kind, update);
+        }
+        O::LoadFloatPair { format, kind, update } => {
+            float::memory::load_pair(emitter, instruction, format, kind, update);
         }
         O::StoreFloat { format, update } => float::memory::store(emitter, instruction, format, update),
 
@@ -150,6 +160,8 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
             unconditional,
             ..
         } => float::arithmetic::compare(emitter, instruction, relation, unconditional),
+        O::FloatClass { unconditional } => float::arithmetic::classify(emitter, instruction, unconditional),
+        O::FloatExtremum { select, .. } => float::arithmetic::extremum(emitter, instruction, select),
         O::ConvertToFixed {
             signedness,
             rounding,
@@ -185,18 +197,14 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         | O::MoveFromUserMask
         | O::MoveToIndirect { .. }
         | O::MoveFromIndirect { .. }
-        // Memory: pairs, semaphores, the ALAT, order.
+        // Memory: pairs, the ALAT, order.
         | O::LoadSixteen { .. }
         | O::StoreSixteen { .. }
-        | O::CompareExchange { .. }
         | O::CompareExchangeSixteen { .. }
-        | O::Exchange { .. }
-        | O::FetchAdd { .. }
         | O::CheckAdvancedFloat { .. }
         | O::InvalidateAlat
         | O::InvalidateAlatEntry
         | O::InvalidateAlatEntryFloat
-        | O::MemoryFence
         | O::FlushCache { .. }
         | O::SynchronizeInstructionCache
         | O::Serialize { .. }
@@ -228,13 +236,10 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
         | O::VirtualMachineSwitch { .. }
         | O::BranchIa32
         // Floating point.
-        | O::LoadFloatPair { .. }
         | O::CheckSpeculativeFloat
         | O::FloatSelect
-        | O::FloatClass { .. }
         | O::ParallelFloatReciprocalApproximation { .. }
         | O::ParallelFloatReciprocalSquareRootApproximation { .. }
-        | O::FloatExtremum { .. }
         | O::ParallelFloatExtremum { .. }
         | O::ParallelFloatCompare { .. }
         | O::ParallelFloatMerge { .. }

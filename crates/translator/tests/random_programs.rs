@@ -25,7 +25,11 @@ fn computation(source: &mut Source) -> Machine {
         use Operation as O;
         matches!(
             form.operation,
-            O::LoadFloat { .. } | O::StoreFloat { .. } | O::SetFloat { .. } | O::GetFloat { .. }
+            O::LoadFloat { .. }
+                | O::LoadFloatPair { .. }
+                | O::StoreFloat { .. }
+                | O::SetFloat { .. }
+                | O::GetFloat { .. }
         )
     };
     let memory: Vec<&Form> = all.iter().filter(is_memory).copied().collect();

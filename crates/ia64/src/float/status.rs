@@ -163,6 +163,18 @@ impl StatusRegister {
         (inexact_disabled | mask, inexact_disabled | bits << shift(field))
     }
 
+    /// When normalizing to 64 bits a value that has room in them raises nothing but the flag of unnormal operands: the
+    /// register's bits that decide, and their values.
+    pub const fn normalizing_controls(field: StatusField) -> (u64, u64) {
+        let controls = Flags::DENORMAL.bits() as u64 | PRECISION << shift(field);
+        (controls, controls)
+    }
+
+    /// The bit of the register that says whether an operation under a status field had an unnormal operand.
+    pub const fn denormal_flag(field: StatusField) -> u64 {
+        (Flags::DENORMAL.bits() as u64) << (shift(field) + FLAGS_SHIFT)
+    }
+
     /// When conversions to integers trap no inexact result: the register's bits that decide, and their values.
     pub const fn conversion_controls() -> (u64, u64) {
         let inexact_disabled = Flags::INEXACT.bits() as u64;

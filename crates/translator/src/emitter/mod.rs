@@ -41,7 +41,7 @@ pub use windows::Windows;
 
 #[cfg(test)]
 pub use floats::rotated;
-pub use floats::{Double, Floats};
+pub use floats::{Double, Floats, rotates};
 
 /// The first predicate that rotates: of the first stage of a pipelined loop.
 const FIRST_STAGE: u8 = 16;
@@ -470,7 +470,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let doubles = self.known.floats.doubles().filter_map(|(register, after)| {
             let before = before.floats.double(register);
             let is_merged = before.is_some_and(|before| before != after)
-                || before.is_none() && floats::rotates(register) && written.contains(register);
+                || before.is_none() && rotates(register) && written.contains(register);
             is_merged.then_some((register, after, before))
         });
         let doubles: Vec<(u8, Double, Option<Double>)> = doubles.collect();

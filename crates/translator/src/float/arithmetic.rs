@@ -7,12 +7,13 @@
 //! exact. All else is the interpreter's: an operand that is no number is a NaN, and so is the result then.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32, F64, I64};
+use cranelift_codegen::ir::types::{F32, F64, I8, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use sidestep_ia64::encoding::{
-    FixedPart, FixedRounding, FloatRelation, Instruction, MultiplyAdd, Precision as Completer, Signedness,
-    StatusField,
+    Extremum, FixedPart, FixedRounding, FloatRelation, Instruction, MultiplyAdd, Precision as Completer,
+    Signedness, StatusField,
 };
+use sidestep_ia64::float::compare::Classes;
 use sidestep_ia64::float::{Precision as Bits, StatusRegister};
 use sidestep_ia64::registers::application::FPSR;
 
@@ -298,7 +299,7 @@ pub fn compare(
         FloatRelation::Equal => FloatCC::Equal,
         FloatRelation::Less => FloatCC::LessThan,
         FloatRelation::LessOrEqual => FloatCC::LessThanOrEqual,
-        FloatRelation::Unordered => return emitter.perform(Some(instruction)),
+        FloatRelation::Unordered => FloatCC::Unordered,
     };
     if !compare::is_legal(instruction) || unconditional && instruction.predicate() != 0 {
         return emitter.perform(Some(instruction));
@@ -308,6 +309,64 @@ pub fn compare(
     let [a, b] =
         [instruction.f2(), instruction.f3()].map(|register| number(emitter, register, &mut rare).value);
     let result = emitter.ins().fcmp(condition, a, b);
+    emitter.compare_numbers(instruction, (executed, rare), result);
+}
+
+/// `fmin`, `fmax`, `famin`, `famax` of numbers, which raise nothing: f3 where none is the one that is wanted.
+pub fn extremum(emitter: &mut Emitter, instruction: &Instruction, select: Extremum) {
+    if !is_writable(instruction.f1()) {
+        return emitter.perform(Some(instruction));
+    }
+    emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        let mut rare = None;
+        let [a, b] =
+            [instruction.f2(), instruction.f3()].map(|register| number(emitter, register, &mut rare));
+        let [one, other] = [a, b].map(|Double { value, .. }| match select {
+            Extremum::Minimum | Extremum::Maximum => value,
+            Extremum::AbsoluteMinimum | Extremum::AbsoluteMaximum => emitter.ins().fabs(value),
+        });
+        let condition = match select {
+            Extremum::Minimum | Extremum::AbsoluteMinimum => FloatCC::LessThan,
+            Extremum::Maximum | Extremum::AbsoluteMaximum => FloatCC::GreaterThan,
+        };
+        let is_first = emitter.ins().fcmp(condition, one, other);
+        let is_single = a.is_single && b.is_single;
+        deliver(emitter, instruction, is_single, rare, |emitter, _| {
+            emitter.ins().select(is_first, a.value, b.value)
+        });
+    });
+}
+
+/// `fclass` of numbers: a sign and a class that are asked for.
+pub fn classify(emitter: &mut Emitter, instruction: &Instruction, unconditional: bool) {
+    if !compare::is_legal(instruction) || unconditional && instruction.predicate() != 0 {
+        return emitter.perform(Some(instruction));
+    }
+    let executed = emitter.predicate(instruction.predicate());
+    let mut rare = None;
+    let value = number(emitter, instruction.f2(), &mut rare).value;
+    let bits = emitter.ins().bitcast(I64, MemFlagsData::new(), value);
+    let magnitude = emitter.ins().ishl_imm_u(bits, 1);
+    let is_negative = emitter.ins().icmp_imm_s(IntCC::SignedLessThan, bits, 0);
+    let is_positive = emitter.not(is_negative);
+    let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, magnitude, 0);
+    let infinity = emitter.constant(f64::INFINITY.to_bits().cast_signed() << 1);
+    let is_infinite = emitter.ins().icmp(IntCC::Equal, magnitude, infinity);
+    let is_other = emitter.ins().bor(is_zero, is_infinite);
+    let is_normal = emitter.not(is_other);
+    let wanted = Classes::from_bits_truncate(instruction.immediate as u16);
+    let mut any = |classes: &[(Classes, Value)]| {
+        let none = emitter.ins().iconst(I8, 0);
+        let asked = classes.iter().filter(|(class, _)| wanted.contains(*class));
+        asked.fold(none, |any, (_, is_one)| emitter.ins().bor(any, *is_one))
+    };
+    let sign = any(&[(Classes::POSITIVE, is_positive), (Classes::NEGATIVE, is_negative)]);
+    let class = any(&[
+        (Classes::ZERO, is_zero),
+        (Classes::NORMAL, is_normal),
+        (Classes::INFINITY, is_infinite),
+    ]);
+    let result = emitter.ins().band(sign, class);
     emitter.compare_numbers(instruction, (executed, rare), result);
 }
 

@@ -1,21 +1,26 @@
 //! Loads and stores of the formats that one access moves.
 
-use cranelift_codegen::ir::condcodes::FloatCC;
-use cranelift_codegen::ir::types::{F32, F64, I64};
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::types::{F32, F64, I16, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use sidestep_ia64::encoding::{BaseUpdate, FloatFormat, Instruction, LoadKind};
 use sidestep_ia64::layout;
 
 use super::{
     DOUBLE, EXPONENT_MASK, Precision, Register, SIGN_SHIFT, SINGLE, deliver, deliver_integer, double, either,
-    is_natval, is_writable, load_words, read, unless_number, write, write_double,
+    is_natval, is_writable, load_words, read, unless_number, write, write_double, write_integer,
 };
 use crate::advanced::{self, Entry, Standing, Target};
-use crate::emitter::{Double, Emitter};
+use crate::emitter::{Double, Emitter, rotates};
 use crate::memory::{Place, find_for_load, find_for_store, made, targets, update_base};
 
-/// Bytes of a spill image.
-const SPILL_BYTES: u32 = 16;
+/// Bytes of an image that has all of a register, and of what such ones are aligned to that leave the upper word's high
+/// bits out.
+const IMAGE_BYTES: u32 = 16;
+/// Sign and exponent of the double-extended format, and what makes its exponent a register's.
+const EXTENDED_SIGN_SHIFT: i64 = 15;
+const EXTENDED_EXPONENT_MASK: i64 = 0x7fff;
+const EXTENDED_REBIAS: i64 = 0xffff - 0x3fff;
 
 /// `ldf`.
 pub fn load(
@@ -29,8 +34,9 @@ pub fn load(
         FloatFormat::Single => Some(SINGLE),
         FloatFormat::Double => Some(DOUBLE),
         FloatFormat::Significand => None,
-        FloatFormat::Register => return fill(emitter, instruction, kind, update),
-        FloatFormat::Extended => return emitter.perform(Some(instruction)),
+        FloatFormat::Register | FloatFormat::Extended => {
+            return load_image(emitter, instruction, format, kind, update);
+        }
     };
     let is_usual = match kind {
         LoadKind::Normal | LoadKind::Speculative => true,
@@ -123,22 +129,36 @@ fn check_load(
     });
 }
 
-/// `ldf.fill`: both words of a spill image, as registers are kept.
-fn fill(emitter: &mut Emitter, instruction: &Instruction, kind: LoadKind, update: BaseUpdate) {
+/// `ldf.fill`, both words of a spill image, as registers are kept; and `ldfe`.
+fn load_image(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    format: FloatFormat,
+    kind: LoadKind,
+    update: BaseUpdate,
+) {
     if !matches!(kind, LoadKind::Normal | LoadKind::Fill) || !is_writable(instruction.f1()) {
         return emitter.perform(Some(instruction));
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
-        let place = find_for_load(emitter, address, SPILL_BYTES, kind);
+        let place = find_for_load(emitter, address, IMAGE_BYTES, kind);
         let updated = update_base(emitter, instruction, address, update);
         emitter.in_line(instruction, None, |emitter, aside| {
             let (flags, host) = place.enter(emitter, aside);
             let significand = emitter.ins().load(I64, flags, host, 0);
             // Both words are aligned in one page.
             let flags = emitter.guest_memory();
-            let upper = emitter.ins().load(I64, flags, host, 8);
-            let sign_exponent = emitter.ins().band_imm_u(upper, 1 << SIGN_SHIFT | EXPONENT_MASK);
+            let sign_exponent = match format {
+                FloatFormat::Extended => {
+                    let upper = emitter.ins().uload16(I64, flags, host, 8);
+                    of_extended(emitter, upper)
+                }
+                _ => {
+                    let upper = emitter.ins().load(I64, flags, host, 8);
+                    emitter.ins().band_imm_u(upper, 1 << SIGN_SHIFT | EXPONENT_MASK)
+                }
+            };
             made(emitter, updated);
             let value = Register {
                 significand,
@@ -147,23 +167,119 @@ fn fill(emitter: &mut Emitter, instruction: &Instruction, kind: LoadKind, update
             write(emitter, instruction.f1(), value);
         });
     });
+    emitter.known.floats.note_extended(instruction.f1() & 127);
 }
 
-/// `stf.spill`.
-fn spill(emitter: &mut Emitter, instruction: &Instruction, update: BaseUpdate) {
+/// The word of sign and exponent for that of the double-extended format.
+fn of_extended(emitter: &mut Emitter, upper: Value) -> Value {
+    let sign = emitter.ins().ushr_imm_u(upper, EXTENDED_SIGN_SHIFT);
+    let sign = emitter.ins().ishl_imm_u(sign, SIGN_SHIFT);
+    let exponent = emitter.ins().band_imm_u(upper, EXTENDED_EXPONENT_MASK);
+    let rebiased = emitter.ins().iadd_imm_s(exponent, EXTENDED_REBIAS);
+    let is_special = emitter
+        .ins()
+        .icmp_imm_u(IntCC::Equal, exponent, EXTENDED_EXPONENT_MASK);
+    let special = emitter.constant(EXPONENT_MASK);
+    let rebiased = emitter.ins().select(is_special, special, rebiased);
+    let rebiased = emitter.ins().select(exponent, rebiased, exponent);
+    emitter.ins().bor(sign, rebiased)
+}
+
+/// `stf.spill` and `stfe`.
+fn store_image(emitter: &mut Emitter, instruction: &Instruction, format: FloatFormat, update: BaseUpdate) {
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
-        let place = find_for_store(emitter, address, SPILL_BYTES);
+        let place = find_for_store(emitter, address, IMAGE_BYTES);
         let updated = update_base(emitter, instruction, address, update);
         emitter.in_line(instruction, None, |emitter, aside| {
             let register = read(emitter, instruction.f2());
             let significand = emitter.at_hand(register.significand);
+            if format == FloatFormat::Extended {
+                let is_natval = is_natval(emitter, register);
+                emitter.unless(is_natval, aside);
+            }
             let (flags, host) = place.enter(emitter, aside);
             emitter.ins().store(flags, significand, host, 0);
             let flags = emitter.guest_memory();
-            emitter.ins().store(flags, register.sign_exponent, host, 8);
-            advanced::store(emitter, address, SPILL_BYTES);
+            if format == FloatFormat::Extended {
+                let upper = to_extended(emitter, register.sign_exponent);
+                emitter.ins().store(flags, upper, host, 8);
+                advanced::store(emitter, address, 8);
+                let upper = emitter.ins().iadd_imm_s(address, 8);
+                advanced::store(emitter, upper, 2);
+            } else {
+                emitter.ins().store(flags, register.sign_exponent, host, 8);
+                advanced::store(emitter, address, IMAGE_BYTES);
+            }
             made(emitter, updated);
+        });
+    });
+}
+
+/// The word of sign and exponent of the double-extended format: bits of the exponent that it lacks are dropped.
+fn to_extended(emitter: &mut Emitter, sign_exponent: Value) -> Value {
+    let low_bits = EXTENDED_SIGN_SHIFT - 1;
+    let low = emitter.ins().band_imm_u(sign_exponent, (1 << low_bits) - 1);
+    // The sign, and the uppermost bit of the exponent.
+    let high = emitter.ins().ushr_imm_u(sign_exponent, SIGN_SHIFT - 1);
+    let high = emitter.ins().ishl_imm_u(high, low_bits);
+    let upper = emitter.ins().bor(high, low);
+    emitter.ins().ireduce(I16, upper)
+}
+
+/// `ldfp`: two numbers or integers that stand beside each other.
+pub fn load_pair(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    format: FloatFormat,
+    kind: LoadKind,
+    update: BaseUpdate,
+) {
+    let pair = [instruction.f1(), instruction.f2()].map(|register| register & 127);
+    let precision = match format {
+        FloatFormat::Single => Some(SINGLE),
+        FloatFormat::Double => Some(DOUBLE),
+        _ => None,
+    };
+    // One has to have an even number and the other an odd one, also where both are renamed.
+    let are_legal = (pair[0] ^ pair[1]) & 1 != 0 && rotates(pair[0]) == rotates(pair[1]);
+    if kind != LoadKind::Normal || !are_legal || !pair.into_iter().all(is_writable) {
+        return emitter.perform(Some(instruction));
+    }
+    emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        let address = emitter.general(instruction.r3());
+        let place = find_for_load(emitter, address, 2 * format.bytes(), kind);
+        let updated = update_base(emitter, instruction, address, update);
+        emitter.in_line(instruction, None, |emitter, aside| {
+            let (flags, host) = place.enter(emitter, aside);
+            let (first, second) = match format {
+                FloatFormat::Single => {
+                    let both = emitter.ins().load(I64, flags, host, 0);
+                    let first = emitter.extend(both, 4, false);
+                    (first, emitter.ins().ushr_imm_u(both, 32))
+                }
+                _ => {
+                    let first = emitter.ins().load(I64, flags, host, 0);
+                    // Both are aligned in one page.
+                    let flags = emitter.guest_memory();
+                    (first, emitter.ins().load(I64, flags, host, 8))
+                }
+            };
+            if let Some(precision) = precision {
+                for bits in [first, second] {
+                    precision.unless_double(emitter, bits, aside);
+                }
+            }
+            made(emitter, updated);
+            for (register, bits) in pair.into_iter().zip([first, second]) {
+                match precision {
+                    Some(precision) => {
+                        let value = precision.value(emitter, bits);
+                        write_double(emitter, register, value);
+                    }
+                    None => write_integer(emitter, register, bits),
+                }
+            }
         });
     });
 }
@@ -171,8 +287,9 @@ fn spill(emitter: &mut Emitter, instruction: &Instruction, update: BaseUpdate) {
 /// `stf`.
 pub fn store(emitter: &mut Emitter, instruction: &Instruction, format: FloatFormat, update: BaseUpdate) {
     match format {
-        FloatFormat::Register => return spill(emitter, instruction, update),
-        FloatFormat::Extended => return emitter.perform(Some(instruction)),
+        FloatFormat::Register | FloatFormat::Extended => {
+            return store_image(emitter, instruction, format, update);
+        }
         FloatFormat::Single | FloatFormat::Double | FloatFormat::Significand => {}
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {

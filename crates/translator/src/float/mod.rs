@@ -20,10 +20,8 @@ use sidestep_ia64::float::register::{EXPONENT_BIAS, EXPONENT_INTEGER};
 use sidestep_ia64::layout::{self, FLOATING_DOUBLE};
 use sidestep_ia64::registers::status::psr;
 
-use crate::emitter::{Double, Emitter};
+use crate::emitter::{Double, Emitter, rotates};
 
-/// The first register that rotates.
-const FIRST_ROTATING: u8 = 32;
 const REGISTER_SIZE: usize = 16;
 const REGISTER_SIZE_LOG2: i64 = 4;
 /// Where a register has its sign and exponent.
@@ -63,7 +61,7 @@ impl From<[Value; 2]> for Register {
 fn place(emitter: &mut Emitter, register: u8) -> (Value, i32) {
     let processor = emitter.processor();
     let register = register & 127;
-    if register < FIRST_ROTATING {
+    if !rotates(register) {
         let offset = layout::FLOATING + usize::from(register) * REGISTER_SIZE;
         return (processor, offset as i32);
     }
@@ -220,9 +218,9 @@ fn mark_written(emitter: &mut Emitter, register: u8) {
 
 /// The bit of PSR that says that a register was written, or one of its half.
 fn modified(register: u8) -> u64 {
-    match register & 127 < FIRST_ROTATING {
-        true => psr::MFL,
-        false => psr::MFH,
+    match rotates(register & 127) {
+        true => psr::MFH,
+        false => psr::MFL,
     }
 }
 

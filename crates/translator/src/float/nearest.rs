@@ -12,6 +12,7 @@ use sidestep_ia64::float::nearest::{self, EXPONENTS_LOG2, LOWEST_EXPONENT, Neare
 use sidestep_ia64::float::reciprocal::{RECIPROCAL_ROOTS, RECIPROCALS};
 use sidestep_ia64::float::register::{EXPONENT_BIAS, EXPONENT_INTEGER};
 use sidestep_ia64::float::{FloatRegister, Precision, StatusRegister};
+use sidestep_ia64::registers::application::FPSR;
 
 use super::arithmetic::unless_controls;
 use super::{
@@ -20,6 +21,7 @@ use super::{
 };
 use crate::emitter::Emitter;
 use crate::memory::targets;
+use crate::slots::Slot;
 
 /// Where the functions answer whether a result is inexact, in the word of sign and exponent.
 const INEXACT_SHIFT: i64 = 32;
@@ -34,6 +36,9 @@ pub fn multiply_add(
 ) {
     if !is_writable(instruction.f1()) {
         return emitter.perform(Some(instruction));
+    }
+    if (instruction.f4() & 127, instruction.f2() & 127, precision) == (1, 0, Precision::Extended) {
+        return normalize(emitter, instruction, function, status);
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let mut rare = None;
@@ -54,6 +59,58 @@ pub fn multiply_add(
     if precision == Precision::Extended {
         emitter.known.floats.note_extended(instruction.f1() & 127);
     }
+}
+
+/// A product with one, to as many bits as registers have: `fnorm`, and the conversion of unsigned integers
+/// (`fcvt.xuf`), which are no normal values unless their uppermost bit is set.
+fn normalize(emitter: &mut Emitter, instruction: &Instruction, function: MultiplyAdd, status: StatusField) {
+    emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        let mut rare = None;
+        let controls = StatusRegister::normalizing_controls(status);
+        unless_controls(emitter, status, controls, &mut rare);
+        let Register {
+            significand,
+            sign_exponent,
+        } = read(emitter, instruction.f3());
+        let exponent = emitter.ins().band_imm_u(sign_exponent, EXPONENT_MASK);
+        let is_outside = is_outside(emitter, exponent);
+        let rare = either(emitter, rare, is_outside);
+        let fpsr = emitter.load_state(I64, Slot::application(FPSR).offset());
+        let flag = emitter.constant(StatusRegister::denormal_flag(status).cast_signed());
+        let flag = emitter.ins().band(fpsr, flag);
+        let is_clear = emitter.ins().icmp_imm_u(IntCC::Equal, flag, 0);
+        let is_unnormal = emitter
+            .ins()
+            .icmp_imm_s(IntCC::SignedGreaterThanOrEqual, significand, 0);
+        let raises = emitter.ins().band(is_clear, is_unnormal);
+        let rare = emitter.ins().bor(rare, raises);
+        emitter.in_line(instruction, rare, |emitter, _| {
+            let sign = emitter.ins().bxor(sign_exponent, exponent);
+            let sign = match function {
+                MultiplyAdd::NegateAdd => emitter.ins().bxor_imm_u(sign, 1 << SIGN_SHIFT),
+                MultiplyAdd::Add | MultiplyAdd::Subtract => sign,
+            };
+            let shift = emitter.ins().clz(significand);
+            let exponent = emitter.ins().isub(exponent, shift);
+            // A zero has the exponent of zeros.
+            let exponent = emitter.ins().select(significand, exponent, significand);
+            let result = Register {
+                // The host takes the low six bits of a count.
+                significand: emitter.ins().ishl(significand, shift),
+                sign_exponent: emitter.ins().bor(sign, exponent),
+            };
+            write(emitter, instruction.f1(), result);
+        });
+    });
+    emitter.known.floats.note_extended(instruction.f1() & 127);
+}
+
+/// Whether an exponent is not in the middle.
+fn is_outside(emitter: &mut Emitter, exponent: Value) -> Value {
+    let exponent = emitter.ins().iadd_imm_s(exponent, -i64::from(LOWEST_EXPONENT));
+    emitter
+        .ins()
+        .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, exponent, 1 << EXPONENTS_LOG2)
 }
 
 /// As [`multiply_add`], where some operand is none of double precision, to a value in the range of its precision.
@@ -146,11 +203,7 @@ fn are_unusual(emitter: &mut Emitter, registers: &[Register]) -> Value {
     let mut rare = None;
     for register in registers {
         let exponent = emitter.ins().band_imm_u(register.sign_exponent, EXPONENT_MASK);
-        let exponent = emitter.ins().iadd_imm_s(exponent, -i64::from(LOWEST_EXPONENT));
-        let is_outside =
-            emitter
-                .ins()
-                .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, exponent, 1 << EXPONENTS_LOG2);
+        let is_outside = is_outside(emitter, exponent);
         let is_unnormal = emitter
             .ins()
             .icmp_imm_s(IntCC::SignedGreaterThanOrEqual, register.significand, 0);

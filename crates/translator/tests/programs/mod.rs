@@ -5,11 +5,11 @@
 pub mod loops;
 
 use sidestep_ia64::encoding::{
-    Bundle, CompareWidth, Effects, FixedRounding, FloatFormat, Form, Instruction, LoadKind, Operation,
-    Precision, Size, StatusField, StoreKind, Target, Template, Unit, UnitClass, all_forms, decode,
+    Bundle, CompareWidth, Effects, FixedRounding, FloatFormat, Form, Instruction, LoadKind, Operation, Size,
+    StatusField, StoreKind, Target, Template, Unit, UnitClass, all_forms, decode,
 };
 use sidestep_ia64::float::{Flags, FloatRegister, StatusRegister};
-use sidestep_ia64::registers::application::FPSR;
+use sidestep_ia64::registers::application::{CCV, FPSR};
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::{Exit, Processor, ProcessorState};
 use sidestep_translator::{Settings, Translator};
@@ -121,17 +121,23 @@ pub fn is_preferred(operation: Operation) -> bool {
                 }
                 _ => false,
             };
-            is_emitted && format != FloatFormat::Extended
+            is_emitted
         }
-        O::FloatMultiplyAdd { precision, .. } => precision != Precision::Dynamic,
         O::ConvertToFixed { rounding, .. } => rounding == FixedRounding::Truncate,
         O::CheckAdvanced { .. }
         | O::StoreFloat { .. }
         | O::FloatCompare { .. }
+        | O::FloatMultiplyAdd { .. }
         | O::FloatMerge { .. }
         | O::ParallelFloatMultiplyAdd { .. }
         | O::FloatPack
         | O::FloatMix { .. }
+        | O::FloatClass { .. }
+        | O::FloatExtremum { .. }
+        | O::LoadFloatPair { .. }
+        | O::Exchange { .. }
+        | O::CompareExchange { .. }
+        | O::FetchAdd { .. }
         | O::ConvertFromFixed
         | O::SetFloat { .. }
         | O::GetFloat { .. }
@@ -217,6 +223,10 @@ pub fn instruction(
             }
             Operation::LoadFloat { .. } | Operation::SetFloat { .. } => put(6, 7, source.floating()),
             Operation::StoreFloat { .. } | Operation::GetFloat { .. } => put(13, 7, source.floating()),
+            Operation::LoadFloatPair { .. } => {
+                put(6, 7, source.floating());
+                put(13, 7, source.floating());
+            }
             _ => {}
         }
         if is_direct(&decoded) {
@@ -257,9 +267,9 @@ pub fn set_numbers(processor: &mut Processor, source: &mut Source) {
     }
     let mut status = StatusRegister::LINUX;
     if source.below(2) == 0 {
-        // Programs that have computed something have had an inexact result.
+        // Programs that have computed something have had an inexact result, and converted an unsigned integer.
         for field in [StatusField::S0, StatusField::S1, StatusField::S2] {
-            status.raise(field, Flags::INEXACT);
+            status.raise(field, Flags::INEXACT | Flags::DENORMAL);
         }
     }
     processor.set_application(FPSR, status.bits());
@@ -332,6 +342,9 @@ pub fn machine(seed: u64) -> Machine {
     // The register stack engine has the upper half of the page.
     processor.register_stack_mut().restart(DATA + 2048, 0);
     set_numbers(processor, &mut source);
+    // What memory is compared with: nothing, what no element of less than eight bytes holds, or anything.
+    let expected = [0, 1 << 32, source.next()][source.below(3) as usize];
+    processor.set_application(CCV, expected);
     for register in 65..67 {
         processor.set_application(register, source.below(20));
     }
