@@ -27,6 +27,7 @@ mod chain;
 mod code_memory;
 mod compare;
 mod compiler;
+mod division;
 mod emitter;
 mod float;
 mod held;

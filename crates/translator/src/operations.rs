@@ -149,7 +149,9 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
             function,
             precision,
             status,
-        } => float::arithmetic::multiply_add(emitter, instruction, function, precision, status),
+        } => float::division::step(emitter, instruction, |emitter| {
+            float::arithmetic::multiply_add(emitter, instruction, function, precision, status);
+        }),
         O::ParallelFloatMultiplyAdd { function, status } => {
             float::parallel::multiply_add(emitter, instruction, function, status);
         }
@@ -166,9 +168,11 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
             signedness,
             rounding,
             status,
-        } => float::arithmetic::to_fixed(emitter, instruction, signedness, rounding, status),
+        } => float::division::step(emitter, instruction, |emitter| {
+            float::arithmetic::to_fixed(emitter, instruction, signedness, rounding, status);
+        }),
         O::ConvertFromFixed => float::arithmetic::from_fixed(emitter, instruction),
-        O::FloatReciprocalApproximation { .. } => float::nearest::reciprocal(emitter, instruction),
+        O::FloatReciprocalApproximation { .. } => float::division::begin(emitter, instruction),
         O::FloatReciprocalSquareRootApproximation { .. } => {
             float::nearest::reciprocal_root(emitter, instruction);
         }

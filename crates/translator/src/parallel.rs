@@ -406,7 +406,7 @@ pub fn shift_left(emitter: &mut Emitter, instruction: &Instruction, size: Size, 
 pub fn zero_index(emitter: &mut Emitter, instruction: &Instruction, size: Size, half: Half) {
     let value = emitter.general(instruction.r3());
     let bits = size.bits();
-    // The uppermost bits of the elements that are zero: adding to what is below carries into them, and into no neighbour.
+    // The uppermost bits of the elements that are zero: adding to what is below carries into them, and no further.
     let below = repeated(size, (1 << (bits - 1)) - 1);
     let others = emitter.ins().band_imm_s(value, below);
     let carried = emitter.ins().iadd_imm_s(others, below);

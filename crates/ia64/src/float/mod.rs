@@ -21,6 +21,7 @@ pub mod compare;
 pub mod control;
 mod control_table;
 pub mod convert;
+pub mod division;
 mod host;
 pub mod integer;
 pub mod memory;

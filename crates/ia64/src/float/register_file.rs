@@ -1,9 +1,11 @@
 //! The file of floating-point registers.
 //!
-//! A back end that computes with the host's doubles keeps them there as they are: a register stands in its file either
-//! as its spill image or as a number of double precision, and becomes an image when somebody asks. Which of the two
-//! it is decides nothing that a guest could see.
+//! A back end that computes with the host's doubles keeps them there as they are, and one that computes quotients by
+//! itself notes which [step](super::division) of a division a register would have. So a register stands in its file
+//! as its spill image, as a number of double precision or as a step, and becomes an image when somebody asks. Which of
+//! them it is decides nothing that a guest could see.
 
+use super::division::Divisions;
 use super::register::FloatRegister;
 
 /// f0 to f127 before rotation.
@@ -15,9 +17,9 @@ pub(crate) struct FloatingRegisters([Entry; 128]);
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(16))]
 struct Entry {
-    /// The significand, or the bits of a double.
+    /// The significand, the bits of a double, or which step of which division.
     bits: u64,
-    /// The word of sign and exponent, or [`FloatingRegisters::DOUBLE`].
+    /// The word of sign and exponent, [`FloatingRegisters::DOUBLE`] or [`FloatingRegisters::STEP`].
     form: u64,
 }
 
@@ -35,6 +37,8 @@ impl FloatingRegisters {
     /// In the second word of a register: the first has the bits of a double, and the register is what loading them
     /// gives. No word of sign and exponent is this.
     pub(crate) const DOUBLE: u64 = 1 << 18;
+    /// The same where the first word says which step of which division it is.
+    pub(crate) const STEP: u64 = 1 << 19;
 
     /// f0 and f1 as they always are, the others zero.
     pub(crate) fn new() -> FloatingRegisters {
@@ -48,12 +52,35 @@ impl FloatingRegisters {
     /// # Panics
     /// There are 128.
     #[inline(always)]
-    pub(crate) fn get(&self, index: usize) -> FloatRegister {
+    pub(crate) fn get(&self, index: usize, divisions: &Divisions) -> FloatRegister {
         let Entry { bits, form } = self.0[index];
-        if form & FloatingRegisters::DOUBLE != 0 {
-            return of_double(bits);
+        if form >= FloatingRegisters::DOUBLE {
+            return of_another_form(bits, form, divisions);
         }
         FloatRegister::from_image(bits, form)
+    }
+
+    /// Makes an image of a register.
+    ///
+    /// # Panics
+    /// As [`FloatingRegisters::get`].
+    pub(crate) fn settle(&mut self, index: usize, divisions: &Divisions) {
+        self.set(index, self.get(index, divisions));
+    }
+
+    /// Makes images of the registers that stand for steps of a site's divisions.
+    pub(crate) fn settle_site(&mut self, site: usize, divisions: &Divisions) {
+        for index in 0..self.0.len() {
+            let Entry { bits, form } = self.0[index];
+            if form == FloatingRegisters::STEP && Divisions::is_of_site(bits, site) {
+                self.settle(index, divisions);
+            }
+        }
+    }
+
+    /// All of them.
+    pub(crate) fn images(&self, divisions: &Divisions) -> [FloatRegister; 128] {
+        std::array::from_fn(|index| self.get(index, divisions))
     }
 
     /// Changes a register.
@@ -69,19 +96,16 @@ impl FloatingRegisters {
 /// An interpreter has none of them, so its operations are not to grow by this.
 #[cold]
 #[inline(never)]
-fn of_double(bits: u64) -> FloatRegister {
-    FloatRegister::from_double(bits)
+fn of_another_form(bits: u64, form: u64, divisions: &Divisions) -> FloatRegister {
+    match form {
+        FloatingRegisters::DOUBLE => FloatRegister::from_double(bits),
+        _ => divisions.step(bits),
+    }
 }
 
 impl From<[FloatRegister; 128]> for FloatingRegisters {
     fn from(registers: [FloatRegister; 128]) -> FloatingRegisters {
         FloatingRegisters(registers.map(Entry::from))
-    }
-}
-
-impl From<&FloatingRegisters> for [FloatRegister; 128] {
-    fn from(registers: &FloatingRegisters) -> [FloatRegister; 128] {
-        std::array::from_fn(|index| registers.get(index))
     }
 }
 
@@ -91,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_double_is_the_register_that_loading_it_gives() {
-        let mut file = FloatingRegisters::new();
+        let (mut file, divisions) = (FloatingRegisters::new(), Divisions::new());
         let loaded = [
             0.0,
             -0.0,
@@ -109,17 +133,14 @@ mod tests {
         }
         for (index, value) in loaded.iter().enumerate() {
             assert_eq!(
-                file.get(index + 2),
+                file.get(index + 2, &divisions),
                 FloatRegister::from_double(value.to_bits()),
                 "{value}"
             );
         }
-        let images: [FloatRegister; 128] = (&file).into();
-        assert_eq!(
-            <[FloatRegister; 128]>::from(&FloatingRegisters::from(images)),
-            images
-        );
+        let images = file.images(&divisions);
+        assert_eq!(FloatingRegisters::from(images).images(&divisions), images);
         file.set(2, FloatRegister::NATVAL);
-        assert_eq!(file.get(2), FloatRegister::NATVAL);
+        assert_eq!(file.get(2, &divisions), FloatRegister::NATVAL);
     }
 }

@@ -18,6 +18,7 @@
 use std::mem::offset_of;
 
 use crate::alat::AdvancedLoads;
+use crate::float::division::Divisions;
 use crate::float::register_file::FloatingRegisters;
 use crate::memory::tlb::TranslationCache;
 use crate::memory::windows::WindowTable;
@@ -114,6 +115,10 @@ offsets! {
     SHARED = offset_of!(Processor, is_shared);
     /// What the registers' numbers on the register stack are counted from, a position as [`STACK_POSITION`]: 64 bits.
     STACK_ORIGIN = offset_of!(Processor, register_stack) + RegisterStack::ORIGIN;
+    /// The states of the [`DIVISION_SITES`] sites of divisions: 64 bits each.
+    DIVISION_STATES = offset_of!(Processor, divisions) + Divisions::STATES;
+    /// Their operands, dividend and divisor as doubles or integers: 128 bits for each of a site's two divisions.
+    DIVISION_OPERANDS = offset_of!(Processor, divisions) + Divisions::OPERANDS;
     /// The address of the last bundle of the block that was left last: 64 bits.
     COMPLETED = offset_of!(Processor, completed);
     /// The [`OF_BACK_END_WORDS`] words of the back end that runs ([`Processor::of_back_end`]), which it may write: 64
@@ -124,6 +129,26 @@ offsets! {
 /// The second word of one of [`FLOATING`] whose first has the bits of a double, of which a denormal is none here: the
 /// register is what `ldfd` makes of them.
 pub const FLOATING_DOUBLE: u64 = FloatingRegisters::DOUBLE;
+/// The same where the register is what a step of a division delivers: the first has the step's number, with
+/// [`STEP_MARK`] and at their places the sequence's number and the division's.
+pub const FLOATING_STEP: u64 = FloatingRegisters::STEP;
+/// Where a step's word has the number of its [sequence](crate::float::division::SEQUENCES).
+pub const STEP_SEQUENCE_SHIFT: u32 = Divisions::SEQUENCE_SHIFT;
+/// A bit of a step's word: its operands are integers without a sign.
+pub const STEP_UNSIGNED: u64 = Divisions::UNSIGNED;
+/// Where it has the number of its division: twice the site's, and one more for the second of the two.
+pub const STEP_DIVISION_SHIFT: u32 = Divisions::DIVISION_SHIFT;
+/// A bit of each step's word.
+pub const STEP_MARK: u64 = Divisions::MARK;
+/// How many divisions of a back end's code have operands at a time: one that has a number has the site of that number
+/// modulo this.
+pub const DIVISION_SITES: usize = Divisions::SITES;
+/// In a site's state: all registers stand for steps of the latest division there, if of any.
+pub const DIVISION_IS_ENDED: u64 = Divisions::IS_ENDED;
+/// In a site's state: which of its two divisions is the latest.
+pub const DIVISION_LATEST: u64 = Divisions::LATEST;
+/// Where a site's state has the number of the division that it belongs to; zero for none.
+pub const DIVISION_OWNER_SHIFT: u32 = Divisions::OWNER_SHIFT;
 /// The largest [`GENERAL_BASE`] that a call may leave behind.
 pub const GENERAL_BASE_MAX: usize = GeneralRegisters::BASE_MAX;
 /// How many words a processor keeps for the back end that runs.
@@ -219,6 +244,8 @@ mod tests {
             ("ADVANCED_FAILED", 13216),
             ("SHARED", 11904),
             ("STACK_ORIGIN", 14872),
+            ("DIVISION_STATES", 14952),
+            ("DIVISION_OPERANDS", 15208),
             ("COMPLETED", 11712),
             ("OF_BACK_END", 11720),
         ];

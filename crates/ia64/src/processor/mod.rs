@@ -33,6 +33,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::address::PhysicalAddress;
 use crate::alat::AdvancedLoads;
 use crate::fault::Fault;
+use crate::float::division::Divisions;
 use crate::float::register_file::FloatingRegisters;
 use crate::float::{ControlTable, FloatRegister};
 use crate::interrupts::Interrupts;
@@ -103,6 +104,8 @@ pub struct Processor {
     /// The FPSR's controls, decoded.
     pub(crate) float_controls: ControlTable,
     pub(crate) register_stack: RegisterStack,
+    /// The operands of the divisions that floating-point registers stand for steps of.
+    pub(crate) divisions: Divisions,
     /// Control, region, protection key, debug and performance-monitor registers.
     pub system: Box<SystemRegisters>,
     pub(crate) environment: Environment,
@@ -177,6 +180,7 @@ impl Processor {
             system: Box::default(),
             application,
             floating: FloatingRegisters::new(),
+            divisions: Divisions::new(),
             float_controls: ControlTable::new(FPSR_RESET),
             register_stack: RegisterStack::new(),
             advanced_loads: AdvancedLoads::default(),
@@ -280,7 +284,21 @@ impl Processor {
     /// The floating-point register `register` as the current rotation names it.
     #[inline(always)]
     pub fn floating(&self, register: u8) -> FloatRegister {
-        self.floating.get(self.floating_index(register))
+        self.floating.get(self.floating_index(register), &self.divisions)
+    }
+
+    /// Makes a spill image of a floating-point register, by its number without rotation, whatever a back end has noted
+    /// of it.
+    pub fn settle_floating(&mut self, index: usize) {
+        self.floating.settle(index, &self.divisions);
+    }
+
+    /// Gives a [site](layout::DIVISION_SITES) to the division of a back end's that has a number: no register stands for
+    /// a step of another's from there any more.
+    pub fn own_division_site(&mut self, owner: u64) {
+        let site = owner as usize % Divisions::SITES;
+        self.floating.settle_site(site, &self.divisions);
+        self.divisions.own(site, owner);
     }
 
     /// Writes a floating-point register and notes the write in PSR.mfl or PSR.mfh; f0 and f1 are constants.

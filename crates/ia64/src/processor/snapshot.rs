@@ -150,7 +150,7 @@ impl Processor {
             status: self.status,
             system: self.system.clone(),
             application: self.application,
-            floating: (&self.floating).into(),
+            floating: self.floating.images(&self.divisions),
             register_stack: self.register_stack.clone(),
             advanced_loads: self.advanced_loads.clone(),
             ip: self.ip,

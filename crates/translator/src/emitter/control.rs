@@ -220,6 +220,7 @@ impl<'f> Emitter<'_, 'f> {
             self.builder.seal_block(header);
         }
         (self.node, self.index) = (node, 0);
+        self.division = None;
         self.known = match self.arrivals[node].take() {
             Some(known) => known,
             None => self.known_at(node),

@@ -101,7 +101,7 @@ impl Emitter<'_, '_> {
 
     /// A value that `common` answers in line. Where `rare` is not zero, if it is given, and where `common` goes aside,
     /// `otherwise` answers it.
-    fn merge(
+    pub fn merge(
         &mut self,
         kind: Type,
         rare: Option<Value>,

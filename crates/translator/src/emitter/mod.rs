@@ -25,10 +25,11 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
 
-use sidestep_ia64::encoding::StatusField;
+use sidestep_ia64::encoding::{Instruction, StatusField};
 use sidestep_ia64::layout;
 
 use crate::chain::Remainders;
+use crate::division::Division;
 use crate::held::FloatRegisters;
 use crate::region::Region;
 use crate::resumption::STOPPED;
@@ -163,6 +164,8 @@ pub struct Emitter<'a, 'f> {
     index: usize,
     /// What is known here.
     pub known: Known,
+    /// The division whose steps follow, if one was begun.
+    pub division: Option<Division>,
     /// Whether something in the node may leave work for the processor before the next block.
     is_pending: bool,
     /// Whether the node ends in a way that no other node may follow directly.
@@ -228,6 +231,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             at_hand,
             is_usual,
             known: Known::default(),
+            division: None,
             is_pending: false,
             leaves: false,
             is_gone: false,
@@ -507,6 +511,20 @@ impl<'a, 'f> Emitter<'a, 'f> {
     pub fn begin(&mut self, block: Block) {
         self.builder.switch_to_block(block);
         self.builder.seal_block(block);
+    }
+
+    /// The place of the current instruction in its block.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The instructions of the block behind the current one, with their places; `None` for one that is illegal.
+    pub fn following(&self) -> impl Iterator<Item = (usize, Option<&'a Instruction>)> + Clone + use<'a> {
+        let instructions = self.region.nodes[self.node].block.instructions.iter();
+        instructions
+            .map(|entry| entry.decoded.instruction.as_ref().ok())
+            .enumerate()
+            .skip(self.index + 1)
     }
 
     /// The floating-point registers that the current instruction writes.

@@ -163,7 +163,12 @@ pub(super) fn unless_exact_sum(emitter: &mut Emitter, (a, b): (Value, Value), as
 }
 
 /// A double in the host's type of a precision; `rare` becomes true where it does not hold the value.
-fn narrowed(emitter: &mut Emitter, double: Double, precision: Precision, rare: &mut Option<Value>) -> Value {
+pub(super) fn narrowed(
+    emitter: &mut Emitter,
+    double: Double,
+    precision: Precision,
+    rare: &mut Option<Value>,
+) -> Value {
     if precision.fraction_bits == DOUBLE.fraction_bits {
         return double.value;
     }

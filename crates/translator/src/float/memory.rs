@@ -8,7 +8,7 @@ use sidestep_ia64::layout;
 
 use super::{
     DOUBLE, EXPONENT_MASK, Precision, Register, SIGN_SHIFT, SINGLE, deliver, deliver_integer, double, either,
-    is_natval, is_writable, load_words, read, unless_number, write, write_double, write_integer,
+    is_natval, is_writable, load_settled_words, read, unless_number, write, write_double, write_integer,
 };
 use crate::advanced::{self, Entry, Standing, Target};
 use crate::emitter::{Double, Emitter, rotates};
@@ -326,7 +326,7 @@ pub(super) fn in_memory(emitter: &mut Emitter, register: u8, precision: Precisio
         let known = double(emitter, register);
         return narrowed_in_memory(emitter, known, precision, aside);
     }
-    let (words, is_double) = load_words(emitter, register);
+    let (words, is_double) = load_settled_words(emitter, register);
     let [number, image, join] = [(); 3].map(|()| emitter.builder.create_block());
     let stored = emitter.builder.append_block_param(join, precision.host);
     emitter.builder.set_cold_block(image);

@@ -7,6 +7,7 @@
 //! interpreter's functions. The region has seen that no register is disabled.
 
 pub mod arithmetic;
+pub mod division;
 pub mod memory;
 pub mod moves;
 pub mod nearest;
@@ -17,7 +18,7 @@ use cranelift_codegen::ir::types::{F64, I32, I64};
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlagsData, Type, Value};
 use sidestep_ia64::encoding::Instruction;
 use sidestep_ia64::float::register::{EXPONENT_BIAS, EXPONENT_INTEGER};
-use sidestep_ia64::layout::{self, FLOATING_DOUBLE};
+use sidestep_ia64::layout::{self, FLOATING_DOUBLE, FLOATING_STEP};
 use sidestep_ia64::registers::status::psr;
 
 use crate::emitter::{Double, Emitter, rotates};
@@ -90,6 +91,29 @@ fn load_words(emitter: &mut Emitter, register: u8) -> (Register, Value) {
     (words, is_double)
 }
 
+/// As [`load_words`], of a register that stands for a step of a division no longer.
+fn load_settled_words(emitter: &mut Emitter, register: u8) -> (Register, Value) {
+    let (words, is_double) = load_words(emitter, register);
+    if rotates(register) {
+        // Steps are noted in none of these.
+        return (words, is_double);
+    }
+    let [step, join] = [(); 2].map(|()| emitter.builder.create_block());
+    let parts = [(); 2].map(|()| emitter.builder.append_block_param(join, I64));
+    emitter.builder.set_cold_block(step);
+    let is_step = emitter
+        .ins()
+        .icmp_imm_u(IntCC::Equal, words.sign_exponent, FLOATING_STEP.cast_signed());
+    emitter.ins().brif(is_step, step, &[], join, &words.arguments());
+    emitter.begin(step);
+    let number = emitter.constant(i64::from(register));
+    emitter.call_preserving(number, division::settle as *const () as i64);
+    let (settled, _) = load_words(emitter, register);
+    emitter.ins().jump(join, &settled.arguments());
+    emitter.begin(join);
+    (parts.into(), is_double)
+}
+
 /// Writes the two words of a register, and nothing else.
 fn store_words(emitter: &mut Emitter, register: u8, [first, second]: [Value; 2]) {
     let (address, offset) = place(emitter, register);
@@ -115,7 +139,7 @@ fn read(emitter: &mut Emitter, register: u8) -> Register {
     if let Some(significand) = emitter.known.floats.integer(register) {
         return integer(emitter, significand);
     }
-    let (words, is_double) = load_words(emitter, register);
+    let (words, is_double) = load_settled_words(emitter, register);
     let [double, join] = [(); 2].map(|()| emitter.builder.create_block());
     let parts = [(); 2].map(|()| emitter.builder.append_block_param(join, I64));
     emitter.builder.set_cold_block(double);

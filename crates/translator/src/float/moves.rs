@@ -7,7 +7,7 @@ use sidestep_ia64::encoding::{FloatTransfer, Instruction, Merge};
 use super::memory::in_memory;
 use super::{
     DOUBLE, EXPONENT_MASK, INTEGER_BIT, Precision, Register, SIGN_SHIFT, SINGLE, deliver, is_natval,
-    is_writable, load_words, number, read, write, write_integer,
+    is_writable, load_settled_words, number, read, write, write_integer,
 };
 use crate::emitter::Emitter;
 use crate::memory::targets;
@@ -134,7 +134,7 @@ fn copy(emitter: &mut Emitter, target: u8, source: u8) {
     let floats = &emitter.known.floats;
     let (double, integer) = (floats.double(source), floats.integer(source));
     let is_extended = floats.is_extended(source);
-    let (words, _) = load_words(emitter, source);
+    let (words, _) = load_settled_words(emitter, source);
     write(emitter, target, words);
     emitter.known.floats.note(target, double);
     if let Some(known) = integer {

@@ -113,16 +113,13 @@ pub fn is_preferred(operation: Operation) -> bool {
             _ => false,
         },
         O::Store { kind, .. } => kind != StoreKind::Release,
-        O::LoadFloat { kind, format, .. } => {
-            let is_emitted = match kind {
-                LoadKind::Normal | LoadKind::Fill => true,
-                LoadKind::Advanced | LoadKind::CheckClear => {
-                    matches!(format, FloatFormat::Single | FloatFormat::Double)
-                }
-                _ => false,
-            };
-            is_emitted
-        }
+        O::LoadFloat { kind, format, .. } => match kind {
+            LoadKind::Normal | LoadKind::Fill => true,
+            LoadKind::Advanced | LoadKind::CheckClear => {
+                matches!(format, FloatFormat::Single | FloatFormat::Double)
+            }
+            _ => false,
+        },
         O::ConvertToFixed { rounding, .. } => rounding == FixedRounding::Truncate,
         O::CheckAdvanced { .. }
         | O::StoreFloat { .. }

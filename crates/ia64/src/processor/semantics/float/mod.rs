@@ -50,7 +50,9 @@ struct Rotating;
 impl Names for Static {
     #[inline(always)]
     fn read(processor: &Processor, register: u8) -> FloatRegister {
-        processor.floating.get(usize::from(register & 31))
+        processor
+            .floating
+            .get(usize::from(register & 31), &processor.divisions)
     }
     /// The target is no constant: [`with_target`] has seen to that.
     #[inline(always)]

@@ -1,0 +1,372 @@
+//! Divisions that are written as a [sequence](sidestep_ia64::float::division) of steps: the host divides, and registers
+//! stand for the steps that nobody looks at.
+//!
+//! Behind an approximation (`frcpa`) that begins such a sequence it is found out whether the host's quotient is the
+//! sequence's: its operands are normal doubles, or integers that doubles hold, results are rounded to nearest, the
+//! steps have room for all bits, and the inexact flags are set already. If so each step notes in its register which
+//! one it is, and the last one delivers the quotient. If not all of them are computed. Either way registers are those
+//! of the guest between any two of its instructions.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::types::{F64, I64};
+use cranelift_codegen::ir::{InstBuilder, Value};
+use sidestep_ia64::Processor;
+use sidestep_ia64::encoding::{Instruction, Signedness};
+use sidestep_ia64::float::division::Quotient;
+use sidestep_ia64::float::register::EXPONENT_INTEGER;
+use sidestep_ia64::float::{Precision as Bits, StatusRegister};
+use sidestep_ia64::layout;
+
+use super::arithmetic::{is_usual, narrowed, unless_controls};
+use super::{
+    DOUBLE, EXPONENT_MASK, Register, SINGLE, double, either, is_not_well_above, is_writable, mark_written,
+    nearest, read, store_words, write_double, write_integer,
+};
+use crate::division::{Division, Plan, STEPS_STATUS};
+use crate::emitter::{Double, Emitter};
+
+/// The small number of [`Quotient::ShortInteger`].
+const TINY: f64 = 1.0 / (1u64 << 34) as f64;
+
+/// Whose the next site is; zero is nobody.
+static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
+
+/// `frcpa`, which may begin a division.
+pub fn begin(emitter: &mut Emitter, instruction: &Instruction) {
+    let is_emitted = is_writable(instruction.f1()) && instruction.predicate() == 0;
+    let plan = match is_emitted && emitter.is_fused() {
+        true => Plan::find(instruction, emitter.following()),
+        false => None,
+    };
+    let Some(plan) = plan else {
+        return nearest::reciprocal(emitter, instruction);
+    };
+    // The approximation may take an operand's place.
+    let registers = [instruction.f2(), instruction.f3()];
+    let mut rare = None;
+    let (operands, quotient) = match plan.sequence.quotient {
+        Quotient::Double | Quotient::Single => divide(emitter, &plan, registers, &mut rare),
+        Quotient::Integer => divide_integers(emitter, &plan, registers, 64, &mut rare),
+        Quotient::ShortInteger => divide_integers(emitter, &plan, registers, 32, &mut rare),
+    };
+    unless_steps_are_usual(emitter, &plan, &mut rare);
+    let is_rare = rare.expect("the steps decide");
+    nearest::reciprocal(emitter, instruction);
+    let is_usual = emitter.ins().icmp_imm_u(IntCC::Equal, is_rare, 0);
+    let owner = NEXT_OWNER.fetch_add(1, Ordering::Relaxed);
+    let site = owner as usize % layout::DIVISION_SITES;
+    let owned = (owner << layout::DIVISION_OWNER_SHIFT | layout::DIVISION_IS_ENDED).cast_signed();
+    let [begins, join] = [(); 2].map(|()| emitter.builder.create_block());
+    let [word, ended] = [(); 2].map(|()| emitter.builder.append_block_param(join, I64));
+    let none = emitter.constant(0);
+    emitter
+        .ins()
+        .brif(is_usual, begins, &[], join, &[none.into(), none.into()]);
+    emitter.begin(begins);
+    let before = emitter.load_state(I64, state_of(site));
+    // Of another division, or of one that has not come to its end.
+    let latest = layout::DIVISION_LATEST.cast_signed();
+    let others = emitter.ins().band_imm_s(before, !latest);
+    let is_other = emitter.ins().icmp_imm_s(IntCC::NotEqual, others, owned);
+    let [other, rest] = [(); 2].map(|()| emitter.builder.create_block());
+    emitter.builder.set_cold_block(other);
+    emitter.ins().brif(is_other, other, &[], rest, &[]);
+    emitter.begin(other);
+    let number = emitter.constant(owner.cast_signed());
+    emitter.call_preserving(number, own_site as *const () as i64);
+    emitter.ins().jump(rest, &[]);
+    emitter.begin(rest);
+    // Which of the two is no other's affair: there is none that registers stand for steps of.
+    let chosen = emitter.ins().band_imm_s(before, latest);
+    let chosen = emitter.ins().bxor_imm_s(chosen, latest);
+    let state = emitter.ins().bor_imm_s(chosen, owned);
+    let begun = emitter
+        .ins()
+        .bxor_imm_s(state, layout::DIVISION_IS_ENDED.cast_signed());
+    emitter.store_state(begun, state_of(site));
+    let second = emitter
+        .ins()
+        .ushr_imm_u(chosen, i64::from(layout::DIVISION_LATEST.trailing_zeros()));
+    let distance = emitter.ins().ishl_imm_u(second, 4);
+    let processor = emitter.processor();
+    let kept = emitter.ins().iadd(processor, distance);
+    let flags = emitter.state_memory();
+    for (operand, offset) in operands.into_iter().zip([0, 8]) {
+        let offset = layout::DIVISION_OPERANDS + site * 32 + offset;
+        emitter.ins().store(flags, operand, kept, offset as i32);
+    }
+    let sign = match plan.signedness {
+        Signedness::Signed => 0,
+        Signedness::Unsigned => layout::STEP_UNSIGNED,
+    };
+    let of_site = layout::STEP_MARK
+        | sign
+        | (2 * site as u64) << layout::STEP_DIVISION_SHIFT
+        | (plan.number as u64) << layout::STEP_SEQUENCE_SHIFT;
+    let second = emitter
+        .ins()
+        .ishl_imm_u(second, i64::from(layout::STEP_DIVISION_SHIFT));
+    let step_word = emitter.ins().bor_imm_s(second, of_site.cast_signed());
+    emitter.ins().jump(join, &[step_word.into(), state.into()]);
+    emitter.begin(join);
+    emitter.division = Some(Division {
+        plan,
+        site,
+        is_usual,
+        word,
+        quotient,
+        ended,
+    });
+}
+
+/// Where a site has its state.
+fn state_of(site: usize) -> usize {
+    layout::DIVISION_STATES + site * 8
+}
+
+/// Makes `rare` true unless the steps round to nearest, with room for all bits and their inexact flag set, and what
+/// they take beside the operands is there.
+fn unless_steps_are_usual(emitter: &mut Emitter, plan: &Plan, rare: &mut Option<Value>) {
+    let [of_format, of_range] =
+        [Bits::Extended, Bits::Double].map(|bits| StatusRegister::nearest_controls(STEPS_STATUS, bits));
+    let controls = (of_format.0 | of_range.0, of_format.1 | of_range.1);
+    let is_inexact = unless_controls(emitter, STEPS_STATUS, controls, rare);
+    let is_clear = emitter.ins().icmp_imm_u(IntCC::Equal, is_inexact, 0);
+    *rare = Some(either(emitter, *rare, is_clear));
+    if let Some(tiny) = plan.tiny {
+        let held = double(emitter, tiny).value;
+        let tiny = emitter.ins().f64const(TINY);
+        let differs = emitter.ins().fcmp(FloatCC::NotEqual, held, tiny);
+        *rare = Some(either(emitter, *rare, differs));
+    }
+}
+
+/// Two numbers, and the quotient as a double. Makes `rare` true where they or the quotient are no normal values of the
+/// precision, and where the host may not compute.
+fn divide(
+    emitter: &mut Emitter,
+    plan: &Plan,
+    registers: [u8; 2],
+    rare: &mut Option<Value>,
+) -> ([Value; 2], Value) {
+    let is_single = plan.sequence.quotient == Quotient::Single;
+    let precision = if is_single { SINGLE } else { DOUBLE };
+    let doubles = registers.map(|register| double(emitter, register));
+    // A register that holds no double is a NaN, whose exponent is at an end as well.
+    let numbers = doubles.map(|double| narrowed(emitter, double, precision, rare));
+    let quotient = emitter.ins().fdiv(numbers[0], numbers[1]);
+    for number in [numbers[0], numbers[1], quotient] {
+        let is_unusual = is_not_well_above(emitter, number, precision);
+        *rare = Some(either(emitter, *rare, is_unusual));
+    }
+    let is_usual = is_usual(emitter, plan.status);
+    let is_unusual = emitter.not(is_usual);
+    *rare = Some(either(emitter, *rare, is_unusual));
+    let quotient = match is_single {
+        true => emitter.ins().fpromote(F64, quotient),
+        false => quotient,
+    };
+    let operands = doubles.map(|double| emitter.bits(double.value, I64));
+    (operands, quotient)
+}
+
+/// Two integers, and their quotient, rounded towards zero. Makes `rare` true where they are not integers of so many
+/// bits beside their sign, and where one of them is zero.
+fn divide_integers(
+    emitter: &mut Emitter,
+    plan: &Plan,
+    registers: [u8; 2],
+    bits: u32,
+    rare: &mut Option<Value>,
+) -> ([Value; 2], Value) {
+    let operands = registers.map(|register| integer_of(emitter, register, plan.signedness, bits, rare));
+    let magnitudes = match plan.signedness {
+        Signedness::Unsigned => operands,
+        Signedness::Signed => operands.map(|operand| emitter.ins().iabs(operand)),
+    };
+    // The host refuses zero, which is rare.
+    let one = emitter.constant(1);
+    let divisor = emitter.ins().umax(magnitudes[1], one);
+    let quotient = emitter.ins().udiv(magnitudes[0], divisor);
+    let quotient = match plan.signedness {
+        Signedness::Unsigned => quotient,
+        Signedness::Signed => {
+            let signs = emitter.ins().bxor(operands[0], operands[1]);
+            let is_negative = emitter.ins().icmp_imm_s(IntCC::SignedLessThan, signs, 0);
+            let negated = emitter.ins().ineg(quotient);
+            emitter.ins().select(is_negative, negated, quotient)
+        }
+    };
+    (operands, quotient)
+}
+
+/// The integer that a register has as a number. Makes `rare` true where that is zero, no integer, or one of more bits.
+fn integer_of(
+    emitter: &mut Emitter,
+    register: u8,
+    signedness: Signedness,
+    bits: u32,
+    rare: &mut Option<Value>,
+) -> Value {
+    let register = register & 127;
+    let magnitude_bits = match signedness {
+        Signedness::Unsigned => bits,
+        Signedness::Signed => bits.min(63),
+    };
+    let mut unless = |emitter: &mut Emitter, is_unusual| *rare = Some(either(emitter, *rare, is_unusual));
+    let (integer, magnitude, is_negative) = match emitter.known.floats.double(register) {
+        Some(Double { value, .. }) => {
+            let integer = emitter.ins().fcvt_to_sint_sat(I64, value);
+            let back = emitter.ins().fcvt_from_sint(F64, integer);
+            let differs = emitter.ins().fcmp(FloatCC::NotEqual, back, value);
+            unless(emitter, differs);
+            // Those above are saturated, to what is no double.
+            let last = emitter.ins().icmp_imm_s(IntCC::Equal, integer, i64::MAX);
+            unless(emitter, last);
+            let is_negative = emitter.ins().icmp_imm_s(IntCC::SignedLessThan, integer, 0);
+            (integer, emitter.ins().iabs(integer), is_negative)
+        }
+        None => {
+            let Register {
+                significand,
+                sign_exponent,
+            } = read(emitter, register);
+            let exponent = emitter.ins().band_imm_u(sign_exponent, EXPONENT_MASK);
+            let last = emitter.constant(i64::from(EXPONENT_INTEGER));
+            let below = emitter.ins().isub(last, exponent);
+            let is_outside = emitter.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, below, 63);
+            unless(emitter, is_outside);
+            let magnitude = emitter.ins().ushr(significand, below);
+            let kept = emitter.ins().ishl(magnitude, below);
+            let differs = emitter.ins().icmp(IntCC::NotEqual, kept, significand);
+            unless(emitter, differs);
+            let is_negative = emitter.ins().icmp(IntCC::NotEqual, sign_exponent, exponent);
+            let negated = emitter.ins().ineg(magnitude);
+            let integer = emitter.ins().select(is_negative, negated, magnitude);
+            (integer, magnitude, is_negative)
+        }
+    };
+    if signedness == Signedness::Unsigned {
+        unless(emitter, is_negative);
+    }
+    if magnitude_bits < 64 {
+        let is_large = emitter.ins().ushr_imm_u(magnitude, i64::from(magnitude_bits));
+        let is_large = emitter.ins().icmp_imm_u(IntCC::NotEqual, is_large, 0);
+        unless(emitter, is_large);
+    }
+    let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, integer, 0);
+    unless(emitter, is_zero);
+    integer
+}
+
+/// An instruction that may be a step of a division; what it is otherwise emits `otherwise`.
+pub fn step(emitter: &mut Emitter, instruction: &Instruction, otherwise: impl FnOnce(&mut Emitter)) {
+    let index = emitter.index();
+    let Some(division) = emitter.division.take() else {
+        return otherwise(emitter);
+    };
+    // At hand on either way.
+    emitter.predicate(instruction.predicate());
+    if division.plan.last == index {
+        return end(emitter, instruction, division, otherwise);
+    }
+    let register = instruction.f1() & 127;
+    if let Some(&number) = division.plan.steps.get(&index) {
+        let is_rare = emitter.ins().icmp_imm_u(IntCC::Equal, division.is_usual, 0);
+        emitter.merge(
+            I64,
+            Some(is_rare),
+            |emitter, _| {
+                emitter.known.floats.note(register, None);
+                let word = emitter.ins().bor_imm_u(division.word, i64::from(number));
+                let form = emitter.constant(layout::FLOATING_STEP.cast_signed());
+                store_words(emitter, register, [word, form]);
+                mark_written(emitter, register);
+                word
+            },
+            |emitter| {
+                otherwise(emitter);
+                emitter.constant(0)
+            },
+        );
+    } else {
+        otherwise(emitter);
+    }
+    emitter.division = Some(division);
+}
+
+/// The instruction that delivers the quotient.
+fn end(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    division: Division,
+    otherwise: impl FnOnce(&mut Emitter),
+) {
+    let register = instruction.f1() & 127;
+    let Division {
+        plan,
+        site,
+        quotient,
+        ended,
+        ..
+    } = division;
+    let is_rare = emitter.ins().icmp_imm_u(IntCC::Equal, division.is_usual, 0);
+    match plan.sequence.quotient {
+        Quotient::Double | Quotient::Single => {
+            let is_single = plan.sequence.quotient == Quotient::Single;
+            let value = emitter.merge(
+                F64,
+                Some(is_rare),
+                |emitter, _| {
+                    write_double(emitter, register, quotient);
+                    emitter.store_state(ended, state_of(site));
+                    quotient
+                },
+                |emitter| {
+                    otherwise(emitter);
+                    double(emitter, register).value
+                },
+            );
+            let delivered = Double { value, is_single };
+            emitter.known.floats.note(register, Some(delivered));
+        }
+        Quotient::Integer | Quotient::ShortInteger => {
+            let value = emitter.merge(
+                I64,
+                Some(is_rare),
+                |emitter, _| {
+                    write_integer(emitter, register, quotient);
+                    emitter.store_state(ended, state_of(site));
+                    quotient
+                },
+                |emitter| {
+                    otherwise(emitter);
+                    emitter.known.floats.integer(register).expect("it was delivered")
+                },
+            );
+            emitter.known.floats.note_integer(register, value);
+        }
+    }
+}
+
+/// Gives a site to a division, for emitted code.
+///
+/// # Safety
+/// The processor is the one that the code was entered with, and nobody else uses it.
+unsafe extern "C" fn own_site(processor: *mut Processor, owner: u64) -> i64 {
+    // SAFETY: as the caller says.
+    unsafe { &mut *processor }.own_division_site(owner);
+    0
+}
+
+/// Makes an image of a register, for emitted code.
+///
+/// # Safety
+/// As [`own_site`].
+pub(super) unsafe extern "C" fn settle(processor: *mut Processor, register: u64) -> i64 {
+    // SAFETY: as the caller says.
+    unsafe { &mut *processor }.settle_floating(register as usize);
+    0
+}
