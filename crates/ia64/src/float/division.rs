@@ -4,7 +4,7 @@
 //!
 //! A back end may compute such a quotient by itself, faster than by its steps. Nobody looks at what the steps leave in
 //! their registers, as a rule, but somebody may. So a register can stand for a [step](SEQUENCES) of a division whose
-//! operands are kept in [`Divisions`], and is computed when it is asked for.
+//! operands are kept beside it, and is computed when it is asked for.
 //!
 //! Sources: P. Markstein, *IA-64 and Elementary Functions*, chapters 8 and 9; M. Cornea, J. Harrison, P. Tang,
 //! *Scientific Computing on Itanium-based Systems*, chapters 8 and 9, for why they are right.
