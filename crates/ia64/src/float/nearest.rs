@@ -20,7 +20,7 @@ pub const EXPONENTS_LOG2: u32 = 13;
 /// them is still below those that decide how a 64-bit significand is rounded.
 const CANCELLED_MAX: u32 = 62;
 
-/// A result, with the integer bit set.
+/// A result: a zero, or with the integer bit set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nearest {
     /// The rounded value.
@@ -38,7 +38,7 @@ pub(super) const fn applies(range: Range, rounding: Rounding, disabled: Flags) -
 }
 
 /// `multiplicand * multiplier + addend`, rounded once to `PRECISION` bits (24 to 64); `None` where an operand is not
-/// usual, or the sum zero.
+/// usual, or too many bits cancel.
 #[inline(always)]
 pub fn multiply_add<const PRECISION: u32>(
     multiplicand: FloatRegister,
@@ -69,8 +69,15 @@ pub fn multiply_add<const PRECISION: u32>(
     let (difference, is_exceeded) = large.overflowing_sub(aligned);
     let below = (difference - u128::from(is_lost)) | u128::from(is_lost);
     let magnitude = select_unpredictable(is_exceeded, difference.wrapping_neg(), below);
-    if magnitude == 0 || is_lost && magnitude.leading_zeros() > CANCELLED_MAX {
+    if is_lost && magnitude.leading_zeros() > CANCELLED_MAX {
         return None;
+    }
+    if magnitude == 0 {
+        // Rounded to nearest it is positive.
+        return Some(Nearest {
+            value: FloatRegister::ZERO,
+            is_inexact: false,
+        });
     }
     let is_negative = is_negative ^ is_swapped ^ is_exceeded;
     Some(rounded::<PRECISION>(is_negative, exponent, magnitude))

@@ -5,7 +5,7 @@
 
 use super::control::{Completer, Control, Flags, Precision, Range, Rounding};
 use super::host::Host;
-use crate::encoding::StatusField;
+use crate::encoding::{FixedRounding, StatusField};
 
 const FIELD_WIDTH: u32 = 13;
 const FIRST_FIELD: u32 = 6;
@@ -175,10 +175,15 @@ impl StatusRegister {
         (Flags::DENORMAL.bits() as u64) << (shift(field) + FLAGS_SHIFT)
     }
 
-    /// When conversions to integers trap no inexact result: the register's bits that decide, and their values.
-    pub const fn conversion_controls() -> (u64, u64) {
+    /// When conversions to integers trap no inexact result and, where the status field's controls say how they round,
+    /// round to nearest: the register's bits that decide, and their values.
+    pub const fn conversion_controls(field: StatusField, rounding: FixedRounding) -> (u64, u64) {
         let inexact_disabled = Flags::INEXACT.bits() as u64;
-        (inexact_disabled, inexact_disabled)
+        let controls = match rounding {
+            FixedRounding::Truncate => 0,
+            FixedRounding::Dynamic => ROUNDING << shift(field),
+        };
+        (inexact_disabled | controls, inexact_disabled)
     }
 
     /// The bit of the register that says whether an operation under a status field had an inexact result.

@@ -306,15 +306,14 @@ pub fn compare(
         FloatRelation::LessOrEqual => FloatCC::LessThanOrEqual,
         FloatRelation::Unordered => FloatCC::Unordered,
     };
-    if !compare::is_legal(instruction) || unconditional && instruction.predicate() != 0 {
+    if !compare::is_legal(instruction) {
         return emitter.perform(Some(instruction));
     }
-    let executed = emitter.predicate(instruction.predicate());
     let mut rare = None;
     let [a, b] =
         [instruction.f2(), instruction.f3()].map(|register| number(emitter, register, &mut rare).value);
     let result = emitter.ins().fcmp(condition, a, b);
-    emitter.compare_numbers(instruction, (executed, rare), result);
+    emitter.compare_numbers(instruction, unconditional, rare, result);
 }
 
 /// `fmin`, `fmax`, `famin`, `famax` of numbers, which raise nothing: f3 where none is the one that is wanted.
@@ -344,10 +343,9 @@ pub fn extremum(emitter: &mut Emitter, instruction: &Instruction, select: Extrem
 
 /// `fclass` of numbers: a sign and a class that are asked for.
 pub fn classify(emitter: &mut Emitter, instruction: &Instruction, unconditional: bool) {
-    if !compare::is_legal(instruction) || unconditional && instruction.predicate() != 0 {
+    if !compare::is_legal(instruction) {
         return emitter.perform(Some(instruction));
     }
-    let executed = emitter.predicate(instruction.predicate());
     let mut rare = None;
     let value = number(emitter, instruction.f2(), &mut rare).value;
     let bits = emitter.ins().bitcast(I64, MemFlagsData::new(), value);
@@ -372,10 +370,10 @@ pub fn classify(emitter: &mut Emitter, instruction: &Instruction, unconditional:
         (Classes::INFINITY, is_infinite),
     ]);
     let result = emitter.ins().band(sign, class);
-    emitter.compare_numbers(instruction, (executed, rare), result);
+    emitter.compare_numbers(instruction, unconditional, rare, result);
 }
 
-/// `fcvt.fx.trunc` and `fcvt.fxu.trunc` of numbers that a signed integer holds.
+/// `fcvt.fx` and `fcvt.fxu` of numbers that a signed integer holds.
 pub fn to_fixed(
     emitter: &mut Emitter,
     instruction: &Instruction,
@@ -383,15 +381,15 @@ pub fn to_fixed(
     rounding: FixedRounding,
     status: StatusField,
 ) {
-    if !is_writable(instruction.f1()) || rounding == FixedRounding::Dynamic {
+    if !is_writable(instruction.f1()) {
         return emitter.perform(Some(instruction));
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         if emitter.known.floats.double(instruction.f2() & 127).is_none() {
-            return nearest::to_fixed(emitter, instruction, signedness, status);
+            return nearest::to_fixed(emitter, instruction, signedness, rounding, status);
         }
         let mut rare = None;
-        let controls = StatusRegister::conversion_controls();
+        let controls = StatusRegister::conversion_controls(status, rounding);
         let is_known_inexact = unless_controls(emitter, status, controls, &mut rare);
         let value = number(emitter, instruction.f2(), &mut rare).value;
         let end = emitter.ins().f64const(-(i64::MIN as f64));
@@ -404,7 +402,11 @@ pub fn to_fixed(
         let is_outside = emitter.ins().bor(is_beyond, is_below);
         let rare = either(emitter, rare, is_outside);
         deliver_integer(emitter, instruction, Some(rare), |emitter, aside| {
-            let fixed = emitter.ins().fcvt_to_sint_sat(I64, value);
+            let integer = match rounding {
+                FixedRounding::Truncate => value,
+                FixedRounding::Dynamic => emitter.ins().nearest(value),
+            };
+            let fixed = emitter.ins().fcvt_to_sint_sat(I64, integer);
             unless_inexact(emitter, is_known_inexact, aside, |emitter, _| {
                 let back = emitter.ins().fcvt_from_sint(F64, fixed);
                 emitter.ins().fcmp(FloatCC::Equal, back, value)

@@ -7,7 +7,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F64, I8, I16, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
-use sidestep_ia64::encoding::{Instruction, MultiplyAdd, Signedness, StatusField};
+use sidestep_ia64::encoding::{FixedRounding, Instruction, MultiplyAdd, Signedness, StatusField};
 use sidestep_ia64::float::nearest::{self, EXPONENTS_LOG2, LOWEST_EXPONENT, Nearest};
 use sidestep_ia64::float::reciprocal::{RECIPROCAL_ROOTS, RECIPROCALS};
 use sidestep_ia64::float::register::{EXPONENT_BIAS, EXPONENT_INTEGER};
@@ -16,8 +16,8 @@ use sidestep_ia64::registers::application::FPSR;
 
 use super::arithmetic::unless_controls;
 use super::{
-    DOUBLE, EXPONENT_MASK, Precision as Format, Register, SIGN_SHIFT, deliver, deliver_integer, either,
-    is_writable, read, write,
+    DOUBLE, EXPONENT_MASK, INTEGER_BIT, Precision as Format, Register, SIGN_SHIFT, deliver, deliver_integer,
+    either, is_writable, read, write,
 };
 use crate::emitter::Emitter;
 use crate::memory::targets;
@@ -25,6 +25,8 @@ use crate::slots::Slot;
 
 /// Where the functions answer whether a result is inexact, in the word of sign and exponent.
 const INEXACT_SHIFT: i64 = 32;
+/// What they answer there of a zero, whose significand is that of no answer.
+const ZERO: i64 = 1 << 33;
 
 /// `fma`, `fms`, `fnma` to so many bits: f0 as the addend is no addend.
 pub fn multiply_add(
@@ -191,11 +193,18 @@ fn rounded(
     let is_flag_clear = emitter.ins().icmp_imm_u(IntCC::Equal, is_known_inexact, 0);
     let raises = emitter.ins().band(is_inexact, is_flag_clear);
     let is_other = emitter.ins().bor(is_none, raises);
-    emitter.unless(is_other, aside);
-    Register {
-        significand,
-        sign_exponent: emitter.ins().band_imm_u(rest, 1 << SIGN_SHIFT | EXPONENT_MASK),
-    }
+    let [other, join] = [(); 2].map(|()| emitter.builder.create_block());
+    let parts = [(); 2].map(|()| emitter.builder.append_block_param(join, I64));
+    emitter.builder.set_cold_block(other);
+    let sign_exponent = emitter.ins().band_imm_u(rest, 1 << SIGN_SHIFT | EXPONENT_MASK);
+    let result = [significand.into(), sign_exponent.into()];
+    emitter.ins().brif(is_other, other, &[], join, &result);
+    emitter.begin(other);
+    let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, rest, ZERO);
+    let zero = emitter.constant(0).into();
+    emitter.ins().brif(is_zero, join, &[zero, zero], aside, &[]);
+    emitter.begin(join);
+    parts.into()
 }
 
 /// What is true where one of some registers holds no normal value with an exponent in the middle.
@@ -280,15 +289,16 @@ fn entry(emitter: &mut Emitter, table: &'static [u16; 256], index: Value) -> Val
     emitter.ins().ishl_imm_u(entry, 53)
 }
 
-/// `fcvt.fx.trunc` and `fcvt.fxu.trunc` of a register that is not at hand as a double.
+/// `fcvt.fx` and `fcvt.fxu` of a register that is not at hand as a double.
 pub fn to_fixed(
     emitter: &mut Emitter,
     instruction: &Instruction,
     signedness: Signedness,
+    rounding: FixedRounding,
     status: StatusField,
 ) {
     let mut rare = None;
-    let controls = StatusRegister::conversion_controls();
+    let controls = StatusRegister::conversion_controls(status, rounding);
     let is_known_inexact = unless_controls(emitter, status, controls, &mut rare);
     let register = read(emitter, instruction.f2());
     let Register {
@@ -322,6 +332,14 @@ pub fn to_fixed(
         let is_fraction = emitter.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, below, 63);
         let kept = emitter.ins().select(is_fraction, zero, kept);
         let magnitude = emitter.ins().select(is_fraction, zero, floor);
+        let magnitude = match rounding {
+            FixedRounding::Truncate => magnitude,
+            FixedRounding::Dynamic => rounded_up(emitter, significand, below, magnitude),
+        };
+        if rounding == FixedRounding::Dynamic && signedness == Signedness::Signed {
+            let is_beyond = emitter.ins().icmp_imm_s(IntCC::SignedLessThan, magnitude, 0);
+            emitter.unless(is_beyond, aside);
+        }
         let is_inexact = emitter.ins().icmp(IntCC::NotEqual, kept, significand);
         let is_flag_clear = emitter.ins().icmp_imm_u(IntCC::Equal, is_known_inexact, 0);
         let raises = emitter.ins().band(is_inexact, is_flag_clear);
@@ -329,6 +347,26 @@ pub fn to_fixed(
         let negated = emitter.ins().ineg(magnitude);
         emitter.ins().select(is_negative, negated, magnitude)
     });
+}
+
+/// The integer nearest to a significand so many bits above its last place, of the one below it: the even one of two
+/// that are.
+fn rounded_up(emitter: &mut Emitter, significand: Value, below: Value, floor: Value) -> Value {
+    // What the integer lacks, with a half as the highest bit. The host takes the low six bits of a count.
+    let width = emitter.constant(64);
+    let left = emitter.ins().isub(width, below);
+    let rest = emitter.ins().ishl(significand, left);
+    let zero = emitter.constant(0);
+    let rest = emitter.ins().select(below, rest, zero);
+    let is_less_than_half = emitter.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, below, 64);
+    let rest = emitter.ins().select(is_less_than_half, zero, rest);
+    // Above a half, or at one where the integer below is odd.
+    let odd = emitter.ins().band_imm_u(floor, 1);
+    let last = emitter.constant(INTEGER_BIT);
+    let most = emitter.ins().isub(last, odd);
+    let is_up = emitter.ins().icmp(IntCC::UnsignedGreaterThan, rest, most);
+    let up = emitter.ins().uextend(I64, is_up);
+    emitter.ins().iadd(floor, up)
 }
 
 fn product_function(precision: Precision) -> *const () {
@@ -347,7 +385,8 @@ fn sum_function(precision: Precision) -> *const () {
     }
 }
 
-/// What the functions answer: a register, with its integer bit set if there is an answer, and whether it is inexact.
+/// What the functions answer: a register, with its integer bit set if there is an answer, and whether it is inexact;
+/// or [`ZERO`].
 #[repr(C)]
 struct Answer {
     significand: u64,
@@ -364,7 +403,10 @@ impl From<Option<Nearest>> for Answer {
             },
             |Nearest { value, is_inexact }| Answer {
                 significand: value.significand(),
-                rest: value.sign_exponent() | u64::from(is_inexact) << INEXACT_SHIFT,
+                rest: match value.significand() {
+                    0 => ZERO.cast_unsigned(),
+                    _ => value.sign_exponent() | u64::from(is_inexact) << INEXACT_SHIFT,
+                },
             },
         )
     }

@@ -5,8 +5,8 @@
 pub mod loops;
 
 use sidestep_ia64::encoding::{
-    Bundle, CompareWidth, Effects, FixedRounding, FloatFormat, Form, Instruction, LoadKind, Operation, Size,
-    StatusField, StoreKind, Target, Template, Unit, UnitClass, all_forms, decode,
+    Bundle, CompareWidth, Effects, FloatFormat, Form, Instruction, LoadKind, Operation, Size, StatusField,
+    StoreKind, Target, Template, Unit, UnitClass, all_forms, decode,
 };
 use sidestep_ia64::float::{Flags, FloatRegister, StatusRegister};
 use sidestep_ia64::registers::application::{CCV, FPSR};
@@ -50,9 +50,9 @@ impl Source {
         }
     }
 
-    /// What a floating-point register holds: a small number, single or double, a zero, an integer or a pair of small
-    /// singles; where anything may be, also a number near the ends of the range of doubles, any double, any register or
-    /// a pair of any singles.
+    /// What a floating-point register holds: a small number, single, with halves, or double, a zero, an integer or a
+    /// pair of small singles; where anything may be, also a number near the ends of the range of doubles, any double,
+    /// any register or a pair of any singles.
     pub fn float(&mut self, may_be_anything: bool) -> FloatRegister {
         let small = self.below(1 << 12) as f64 - 2048.0;
         let fraction = self.below(1 << 40) as f64 / (1u64 << 36) as f64;
@@ -62,7 +62,7 @@ impl Source {
         match self.below(if may_be_anything { 16 } else { 11 }) {
             0 => FloatRegister::zero(self.below(2) == 0),
             1 => FloatRegister::from_significand(self.next() >> self.below(64)),
-            2..5 => FloatRegister::from_single((small as f32).to_bits()),
+            2..5 => FloatRegister::from_single((small as f32 / 2.0).to_bits()),
             5..8 => FloatRegister::from_double((small + fraction).to_bits()),
             8..10 => pair(small as f32, fraction as f32),
             10 => pair((small + fraction) as f32, -0.0),
@@ -120,7 +120,6 @@ pub fn is_preferred(operation: Operation) -> bool {
             }
             _ => false,
         },
-        O::ConvertToFixed { rounding, .. } => rounding == FixedRounding::Truncate,
         O::CheckAdvanced { .. }
         | O::StoreFloat { .. }
         | O::FloatCompare { .. }
@@ -136,6 +135,7 @@ pub fn is_preferred(operation: Operation) -> bool {
         | O::CompareExchange { .. }
         | O::FetchAdd { .. }
         | O::ConvertFromFixed
+        | O::ConvertToFixed { .. }
         | O::SetFloat { .. }
         | O::GetFloat { .. }
         | O::FixedMultiplyAdd { .. }
