@@ -46,7 +46,7 @@ pub struct Plan {
     pub status: StatusField,
     /// Whether the quotient is made an integer with a sign.
     pub signedness: Signedness,
-    /// The register that has to hold [`TINY`], if there is one.
+    /// The register that has to hold [`TINY`](sidestep_ia64::float::division::TINY), if there is one.
     pub tiny: Option<u8>,
 }
 

@@ -2,10 +2,10 @@
 //! stand for the steps that nobody looks at.
 //!
 //! Behind an approximation (`frcpa`) that begins such a sequence it is found out whether the host's quotient is the
-//! sequence's: its operands are normal doubles, or integers that doubles hold, results are rounded to nearest, the
-//! steps have room for all bits, and the inexact flags are set already. If so each step notes in its register which
-//! one it is, and the last one delivers the quotient. If not all of them are computed. Either way registers are those
-//! of the guest between any two of its instructions.
+//! sequence's: its operands are normal values or integers, results are rounded to nearest, the steps have room for all
+//! bits, and the inexact flags are set already. If so each step notes in its register which one it is, and the last one
+//! delivers the quotient. If not all of them are computed. Either way registers are those of the guest between any two
+//! of its instructions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -56,17 +56,48 @@ pub fn begin(emitter: &mut Emitter, instruction: &Instruction) {
     nearest::reciprocal(emitter, instruction);
     let is_usual = emitter.ins().icmp_imm_u(IntCC::Equal, is_rare, 0);
     let owner = NEXT_OWNER.fetch_add(1, Ordering::Relaxed);
-    let site = owner as usize % layout::DIVISION_SITES;
-    let owned = (owner << layout::DIVISION_OWNER_SHIFT | layout::DIVISION_IS_ENDED).cast_signed();
     let [begins, join] = [(); 2].map(|()| emitter.builder.create_block());
     let [word, ended] = [(); 2].map(|()| emitter.builder.append_block_param(join, I64));
-    let none = emitter.constant(0);
-    emitter
-        .ins()
-        .brif(is_usual, begins, &[], join, &[none.into(), none.into()]);
+    let none = emitter.constant(0).into();
+    emitter.ins().brif(is_usual, begins, &[], join, &[none, none]);
     emitter.begin(begins);
+    let (second, state) = take_site(emitter, owner, operands);
+    let sign = match plan.signedness {
+        Signedness::Signed => 0,
+        Signedness::Unsigned => layout::STEP_UNSIGNED,
+    };
+    let of_site = layout::STEP_MARK
+        | sign
+        | (2 * site_of(owner) as u64) << layout::STEP_DIVISION_SHIFT
+        | (plan.number as u64) << layout::STEP_SEQUENCE_SHIFT;
+    let second = emitter
+        .ins()
+        .ishl_imm_u(second, i64::from(layout::STEP_DIVISION_SHIFT));
+    let word_of_site = emitter.ins().bor_imm_s(second, of_site.cast_signed());
+    emitter.ins().jump(join, &[word_of_site.into(), state.into()]);
+    emitter.begin(join);
+    emitter.division = Some(Division {
+        plan,
+        site: site_of(owner),
+        is_usual,
+        word,
+        quotient,
+        ended,
+    });
+}
+
+/// The site of a division with a number.
+fn site_of(owner: u64) -> usize {
+    owner as usize % layout::DIVISION_SITES
+}
+
+/// Keeps the operands of a division that begins, in its site. Answers which of the site's two it is, and the state of
+/// the site when it has come to its end.
+fn take_site(emitter: &mut Emitter, owner: u64, operands: [Value; 2]) -> (Value, Value) {
+    let site = site_of(owner);
     let before = emitter.load_state(I64, state_of(site));
-    // Of another division, or of one that has not come to its end.
+    // It may be another's, or its latest division has not come to its end.
+    let owned = (owner << layout::DIVISION_OWNER_SHIFT | layout::DIVISION_IS_ENDED).cast_signed();
     let latest = layout::DIVISION_LATEST.cast_signed();
     let others = emitter.ins().band_imm_s(before, !latest);
     let is_other = emitter.ins().icmp_imm_s(IntCC::NotEqual, others, owned);
@@ -78,13 +109,13 @@ pub fn begin(emitter: &mut Emitter, instruction: &Instruction) {
     emitter.call_preserving(number, own_site as *const () as i64);
     emitter.ins().jump(rest, &[]);
     emitter.begin(rest);
-    // Which of the two is no other's affair: there is none that registers stand for steps of.
+    // No register stands for a step of the one that is not the latest.
     let chosen = emitter.ins().band_imm_s(before, latest);
     let chosen = emitter.ins().bxor_imm_s(chosen, latest);
-    let state = emitter.ins().bor_imm_s(chosen, owned);
+    let ended = emitter.ins().bor_imm_s(chosen, owned);
     let begun = emitter
         .ins()
-        .bxor_imm_s(state, layout::DIVISION_IS_ENDED.cast_signed());
+        .bxor_imm_s(ended, layout::DIVISION_IS_ENDED.cast_signed());
     emitter.store_state(begun, state_of(site));
     let second = emitter
         .ins()
@@ -97,28 +128,7 @@ pub fn begin(emitter: &mut Emitter, instruction: &Instruction) {
         let offset = layout::DIVISION_OPERANDS + site * 32 + offset;
         emitter.ins().store(flags, operand, kept, offset as i32);
     }
-    let sign = match plan.signedness {
-        Signedness::Signed => 0,
-        Signedness::Unsigned => layout::STEP_UNSIGNED,
-    };
-    let of_site = layout::STEP_MARK
-        | sign
-        | (2 * site as u64) << layout::STEP_DIVISION_SHIFT
-        | (plan.number as u64) << layout::STEP_SEQUENCE_SHIFT;
-    let second = emitter
-        .ins()
-        .ishl_imm_u(second, i64::from(layout::STEP_DIVISION_SHIFT));
-    let step_word = emitter.ins().bor_imm_s(second, of_site.cast_signed());
-    emitter.ins().jump(join, &[step_word.into(), state.into()]);
-    emitter.begin(join);
-    emitter.division = Some(Division {
-        plan,
-        site,
-        is_usual,
-        word,
-        quotient,
-        ended,
-    });
+    (second, ended)
 }
 
 /// Where a site has its state.
