@@ -7,7 +7,7 @@ use sidestep_ia64::encoding::{
     FixedRounding, Instruction, Operation, Precision as Completer, Resource, Signedness, StatusField,
 };
 use sidestep_ia64::float::Precision as Bits;
-use sidestep_ia64::float::division::{Operand, Quotient, SEQUENCES, Sequence};
+use sidestep_ia64::float::division::{Operand, SEQUENCES, Sequence};
 
 use crate::held::changes_controls;
 
@@ -117,7 +117,7 @@ impl Plan {
                 holders.insert(target, Operand::Step(step));
                 overwritten.push(target);
                 let is_last = usize::from(step) + 1 == sequence.steps.len();
-                if is_last && matches!(sequence.quotient, Quotient::Double | Quotient::Single) {
+                if is_last && sequence.quotient.is_number() {
                     plan.last = index;
                     return Some(plan);
                 }
@@ -179,11 +179,10 @@ impl Plan {
             _ => factor(addend),
         };
         let count = self.sequence.steps.len();
-        let of_numbers = matches!(self.sequence.quotient, Quotient::Double | Quotient::Single);
         let steps = self.sequence.steps.iter().enumerate();
         for (number, step) in steps {
             // What it delivers goes back to the precision's own range.
-            let is_last = number + 1 == count && of_numbers;
+            let is_last = number + 1 == count && self.sequence.quotient.is_number();
             let is_found = self.steps.values().any(|&found| usize::from(found) == number);
             // Whatever is in no other role is the small number, if that is what the register holds.
             let addend_is = known.unwrap_or(Operand::Tiny);

@@ -85,7 +85,7 @@ fn division(source: &mut Source, sequence: &Sequence, of_integers: bool) -> (Vec
         true => StatusField::S0,
         false => StatusField::S1,
     };
-    let of_numbers = matches!(sequence.quotient, Quotient::Double | Quotient::Single);
+    let of_numbers = sequence.quotient.is_number();
     let approximation = holders.hold(source, sequence, Operand::Approximation, 0);
     let operation = Operation::FloatReciprocalApproximation {
         status: status(of_numbers),
@@ -144,8 +144,7 @@ struct Kind {
 fn part(source: &mut Source) -> (Vec<Bundle>, Kind) {
     use UnitClass::{A, B, F, M};
     let sequence = &SEQUENCES[source.below(SEQUENCES.len() as u64) as usize];
-    let of_integers =
-        matches!(sequence.quotient, Quotient::Integer | Quotient::ShortInteger) && source.below(2) == 0;
+    let of_integers = !sequence.quotient.is_number() && source.below(2) == 0;
     let (slots, predicate) = division(source, sequence, of_integers);
     let forms_of = |is_wanted: fn(Operation) -> bool| -> Vec<&Form> {
         let forms = all_forms().map(|(_, form)| form);

@@ -63,6 +63,16 @@ pub enum Quotient {
     ShortInteger,
 }
 
+impl Quotient {
+    /// Whether the last step delivers the quotient, which is a number.
+    pub fn is_number(self) -> bool {
+        match self {
+            Quotient::Double | Quotient::Single => true,
+            Quotient::Integer | Quotient::ShortInteger => false,
+        }
+    }
+}
+
 /// The steps of a division.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence {
