@@ -173,33 +173,29 @@ impl Emitter<'_, '_> {
         self.known.held.remove(Slot::application(FPSR));
     }
 
-    /// Writes the predicates of a comparison of numbers under the instruction's: its `result` and the opposite, or what
-    /// the interpreter's function delivers where `rare` is true. An unconditional one clears both where it is not
-    /// executed.
+    /// Writes the predicates of a comparison of numbers that is executed where `executed` is true, if it is given: its
+    /// `result` and the opposite, or what the interpreter's function delivers where `rare` is true. An unconditional
+    /// one clears both where it is not executed.
     pub fn compare_numbers(
         &mut self,
         instruction: &Instruction,
         unconditional: bool,
-        rare: Option<Value>,
+        (executed, rare): (Option<Value>, Option<Value>),
         result: Value,
     ) {
         let targets = [instruction.p1(), instruction.p2()];
-        let executed = self.predicate(instruction.predicate());
         if let (None, None) = (executed, rare) {
             return self.set_complementary(targets[0], targets[1], result);
         }
-        let opposite = self.not(result);
-        let (executed, rare, results) = match executed {
-            Some(executed) if unconditional => {
-                let rare = rare.map(|rare| self.ins().band(executed, rare));
-                (
-                    None,
-                    rare,
-                    [result, opposite].map(|result| self.ins().band(executed, result)),
-                )
-            }
-            _ => (executed, rare, [result, opposite]),
+        let (kept, executed) = match unconditional {
+            true => (executed, None),
+            false => (None, executed),
         };
+        let only_kept = |emitter: &mut Self, value| match kept {
+            Some(kept) => emitter.ins().band(kept, value),
+            None => value,
+        };
+        let rare = rare.map(|rare| only_kept(self, rare));
         let join = self.builder.create_block();
         let written = [(); 2].map(|()| self.builder.append_block_param(join, I8));
         if let Some(executed) = executed {
@@ -208,7 +204,8 @@ impl Emitter<'_, '_> {
             self.ins().brif(executed, then, &[], join, &old);
             self.begin(then);
         }
-        let results = results.map(Into::into);
+        let opposite = self.not(result);
+        let results = [result, opposite].map(|value| only_kept(self, value).into());
         match rare {
             None => {
                 self.ins().jump(join, &results);

@@ -309,11 +309,12 @@ pub fn compare(
     if !compare::is_legal(instruction) {
         return emitter.perform(Some(instruction));
     }
+    let executed = emitter.predicate(instruction.predicate());
     let mut rare = None;
     let [a, b] =
         [instruction.f2(), instruction.f3()].map(|register| number(emitter, register, &mut rare).value);
     let result = emitter.ins().fcmp(condition, a, b);
-    emitter.compare_numbers(instruction, unconditional, rare, result);
+    emitter.compare_numbers(instruction, unconditional, (executed, rare), result);
 }
 
 /// `fmin`, `fmax`, `famin`, `famax` of numbers, which raise nothing: f3 where none is the one that is wanted.
@@ -346,6 +347,7 @@ pub fn classify(emitter: &mut Emitter, instruction: &Instruction, unconditional:
     if !compare::is_legal(instruction) {
         return emitter.perform(Some(instruction));
     }
+    let executed = emitter.predicate(instruction.predicate());
     let mut rare = None;
     let value = number(emitter, instruction.f2(), &mut rare).value;
     let bits = emitter.ins().bitcast(I64, MemFlagsData::new(), value);
@@ -370,7 +372,7 @@ pub fn classify(emitter: &mut Emitter, instruction: &Instruction, unconditional:
         (Classes::INFINITY, is_infinite),
     ]);
     let result = emitter.ins().band(sign, class);
-    emitter.compare_numbers(instruction, unconditional, rare, result);
+    emitter.compare_numbers(instruction, unconditional, (executed, rare), result);
 }
 
 /// `fcvt.fx` and `fcvt.fxu` of numbers that a signed integer holds.
