@@ -100,6 +100,12 @@ impl Number {
         }
     }
 
+    /// The nearest number with so many digits after the point, halves away from zero: sums of measured ratios, which
+    /// have no common denominator within 128 bits, are sums of such.
+    pub fn rounded(self, digits: usize) -> Number {
+        Number::decimal(&self.to_fixed(digits))
+    }
+
     /// The nearest decimal with exactly so many digits after the point, halves away from zero.
     pub fn to_fixed(self, digits: usize) -> String {
         let scale = 10i128

@@ -260,7 +260,6 @@ pub fn check(emitter: &mut Emitter, instruction: &Instruction, clear: bool) {
         return emitter.perform(Some(instruction));
     }
     let [failed, rest] = [(); 2].map(|()| emitter.builder.create_block());
-    emitter.builder.set_cold_block(failed);
     let standing = Standing::find(emitter, Target::General(instruction.r1()), failed, failed);
     if clear {
         standing.forget(emitter);

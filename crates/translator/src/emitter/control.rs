@@ -225,6 +225,7 @@ impl<'f> Emitter<'_, 'f> {
             Some(known) => known,
             None => self.known_at(node),
         };
+        self.known.is_rare = false;
         let gathers = self.region.gathers.is_some();
         self.known.is_noted = gathers;
         self.is_pending = false;
@@ -469,6 +470,7 @@ impl<'f> Emitter<'_, 'f> {
     /// goes elsewhere.
     pub fn fail(&mut self, instruction: &Instruction, block: Block) {
         let (known, is_pending) = (self.known.clone(), self.is_pending);
+        self.known.is_rare = true;
         self.begin(block);
         self.perform(Some(instruction));
         // Nobody comes here.
@@ -501,6 +503,7 @@ impl<'f> Emitter<'_, 'f> {
     /// Ends the function; answers what it leaves to the interpreter, which is to live as long as its code.
     pub fn finish(mut self) -> (FunctionBuilder<'f>, Remainders) {
         self.finish_leaving();
+        self.known = Known::default();
         self.finish_exits();
         for node in 0..self.region.nodes.len() {
             let stop = self.stops[node];

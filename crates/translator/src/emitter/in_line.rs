@@ -52,7 +52,6 @@ impl Emitter<'_, '_> {
     /// Begins what is executed where `rare` is zero, and answers the block where it comes together with `aside`.
     pub(super) fn begin_in_line(&mut self, rare: Option<Value>, aside: Block) -> Block {
         let [in_line, join] = [(); 2].map(|()| self.builder.create_block());
-        self.builder.set_cold_block(aside);
         match rare {
             Some(rare) => self.ins().brif(rare, aside, &[], in_line, &[]),
             None => self.ins().jump(in_line, &[]),
@@ -64,6 +63,7 @@ impl Emitter<'_, '_> {
     /// Begins what is executed aside, where `before` was known; answers what is known behind the other way.
     pub(super) fn begin_aside(&mut self, aside: Block, before: Known) -> Known {
         let after = replace(&mut self.known, before);
+        self.known.is_rare = true;
         self.begin(aside);
         self.complete_registers();
         after
@@ -212,9 +212,9 @@ impl Emitter<'_, '_> {
             }
             Some(rare) => {
                 let aside = self.builder.create_block();
-                self.builder.set_cold_block(aside);
                 self.ins().brif(rare, aside, &[], join, &results);
                 let before = self.known.clone();
+                self.known.is_rare = true;
                 self.begin(aside);
                 self.complete_registers();
                 let answer = self.call_aside(self.entry.perform);
@@ -281,9 +281,9 @@ impl Emitter<'_, '_> {
             self.ins().brif(executed, then, &[], join, &[word.into()]);
             self.begin(then);
         }
-        self.builder.set_cold_block(aside);
         self.ins().brif(rare, aside, &[], join, &[written.into()]);
         let before = self.known.clone();
+        self.known.is_rare = true;
         self.begin(aside);
         self.complete_registers();
         let answer = self.call_aside(self.entry.perform);

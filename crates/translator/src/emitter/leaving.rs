@@ -93,7 +93,6 @@ impl Emitter<'_, '_> {
     /// Leaves the rest of the block, from the current operation on, to the interpreter in a block that rarely runs. It
     /// is emitted behind everything else.
     pub(super) fn leave_later(&mut self, block: Block) {
-        self.builder.set_cold_block(block);
         self.left.push(Left {
             block,
             node: self.node,
@@ -112,11 +111,15 @@ impl Emitter<'_, '_> {
         } in std::mem::take(&mut self.left)
         {
             (self.node, self.index, self.known) = (node, index, known);
+            self.known.is_rare = true;
             self.begin(block);
             self.leave_over(index);
         }
         let leaving = self.leaving;
-        self.builder.set_cold_block(leaving);
+        self.known = Known {
+            is_rare: true,
+            ..Known::default()
+        };
         self.begin(leaving);
         let remainder = self.builder.block_params(leaving)[0];
         self.store_state(remainder, Word::Remainder.offset());

@@ -104,9 +104,6 @@ impl Emitter<'_, '_> {
 
         let after = self.begin_aside(aside, before);
         self.ins().brif(is_still, back, &[], call, &[]);
-        for block in [call, back] {
-            self.builder.set_cold_block(block);
-        }
         self.begin(call);
         let rotate = self.entry.rotate;
         self.call_aside(rotate);

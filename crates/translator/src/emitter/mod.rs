@@ -121,6 +121,8 @@ pub struct Known {
     completed: Option<i64>,
     /// The highest register that the frame is known to have.
     framed: u8,
+    /// Whether control rarely comes here: blocks that begin here stand apart.
+    is_rare: bool,
 }
 
 /// What is emitted for one region.
@@ -509,6 +511,9 @@ impl<'a, 'f> Emitter<'a, 'f> {
 
     /// Goes on with a block to which nothing else will jump.
     pub fn begin(&mut self, block: Block) {
+        if self.known.is_rare {
+            self.builder.set_cold_block(block);
+        }
         self.builder.switch_to_block(block);
         self.builder.seal_block(block);
     }
@@ -537,12 +542,23 @@ impl<'a, 'f> Emitter<'a, 'f> {
     /// Emits something in a block of its own that rarely runs; control does not come back from it.
     pub fn aside(&mut self, condition: Value, body: impl FnOnce(&mut Self)) {
         let [aside, rest] = [(); 2].map(|()| self.builder.create_block());
-        self.builder.set_cold_block(aside);
         self.ins().brif(condition, aside, &[], rest, &[]);
-        self.begin(aside);
         let before = self.known.clone();
+        self.known.is_rare = true;
+        self.begin(aside);
         body(self);
         self.known = before;
+        self.begin(rest);
+    }
+
+    /// Emits something in a block that rarely runs, from which control comes to another one in the end. It changes
+    /// nothing of what is known.
+    pub fn rarely(&mut self, block: Block, body: impl FnOnce(&mut Self), rest: Block) {
+        let was_rare = replace(&mut self.known.is_rare, true);
+        self.begin(block);
+        body(self);
+        self.known.is_rare = was_rare;
+        self.ins().jump(rest, &[]);
         self.begin(rest);
     }
 

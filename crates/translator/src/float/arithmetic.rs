@@ -53,13 +53,13 @@ pub(super) fn unless_host_may_not_compute(
 ) {
     let [unusual, rest] = [(); 2].map(|()| emitter.builder.create_block());
     emitter.ins().brif(is_usual, rest, &[], unusual, &[]);
-    emitter.begin(unusual);
-    let mut rare = None;
-    unless_controls(emitter, status, StatusRegister::host_controls(status), &mut rare);
-    emitter.unless(rare.expect("the controls decide"), aside);
-    unless_exact(emitter);
-    emitter.ins().jump(rest, &[]);
-    emitter.begin(rest);
+    let decide = |emitter: &mut Emitter| {
+        let mut rare = None;
+        unless_controls(emitter, status, StatusRegister::host_controls(status), &mut rare);
+        emitter.unless(rare.expect("the controls decide"), aside);
+        unless_exact(emitter);
+    };
+    emitter.rarely(unusual, decide, rest);
 }
 
 /// Makes `rare` true where some bits of the status register are others; answers a value that is not zero where the
