@@ -7,6 +7,7 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use sidestep_ia64::encoding::Instruction;
 use sidestep_ia64::{Processor, layout};
 
+use crate::chain;
 use crate::emitter::Emitter;
 
 /// The first general register that is stacked.
@@ -231,18 +232,21 @@ pub fn store(emitter: &mut Emitter, address: Value, bytes: u32) {
         8 => forget_hit::<8> as *const (),
         _ => forget_hit::<16> as *const (),
     };
-    emitter.call_preserving(address, forget as i64);
+    emitter.call_preserving_about(address, forget as i64);
     emitter.ins().jump(rest, &[]);
     emitter.begin(rest);
 }
 
-/// Forgets the advanced loads that a store to so many bytes at an address has hit, for emitted code.
+/// Forgets the advanced loads that a store to so many bytes has hit, for emitted code: the address is the request's
+/// argument.
 ///
 /// # Safety
 /// The processor is the one that the code was entered with, and nobody else uses it.
-unsafe extern "C" fn forget_hit<const BYTES: u64>(processor: *mut Processor, address: u64) -> i64 {
+unsafe extern "C" fn forget_hit<const BYTES: u64>(processor: *mut Processor, _: u64) -> i64 {
     // SAFETY: as the caller says.
-    unsafe { &mut *processor }.forget_advanced_loads_of(address, BYTES);
+    let processor = unsafe { &mut *processor };
+    let address = chain::argument(processor);
+    processor.forget_advanced_loads_of(address, BYTES);
     0
 }
 

@@ -36,10 +36,12 @@ pub enum Word {
     Followed,
     /// The address of what is left of a block to the interpreter, a [`Remainder`].
     Remainder,
-    /// The address of the function that performs an operation and changes no register of the host.
+    /// The address of the function that does what a [`Request`] says and changes no register of the host.
     Preserving,
-    /// What the function answered that it called.
-    Answer,
+    /// The address of the request; behind it what was answered.
+    Request,
+    /// What a request is about that is not known when code is emitted.
+    Argument,
     /// The address of what code that gathers fills, a [`Gathered`].
     Gathered,
 }
@@ -98,6 +100,28 @@ pub fn followed(processor: &mut Processor) -> u64 {
     *Word::Followed.of(processor)
 }
 
+/// A function of the processor's that emitted code calls where something is rare.
+#[derive(Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Request {
+    /// The address of the function, which takes the processor and a number.
+    pub function: u64,
+    /// That number.
+    pub argument: u64,
+    /// The guest's address of the block, or [`Request::NOTED`] where the processor knows it.
+    pub block: u64,
+}
+
+impl Request {
+    /// No address of a bundle.
+    pub const NOTED: u64 = u64::MAX;
+}
+
+/// What the request that runs is about.
+pub fn argument(processor: &mut Processor) -> u64 {
+    *Word::Argument.of(processor)
+}
+
 /// What is left of a block to the interpreter at a place of emitted code, and what of the processor's state that code
 /// has not stored there.
 #[derive(Debug)]
@@ -131,19 +155,34 @@ impl Remainder {
     }
 }
 
-/// What a unit leaves to the interpreter, each at an address by which its code names it.
+/// What a unit's code names by addresses.
 #[derive(Debug, Default)]
 #[expect(clippy::vec_box, reason = "they stay where they are when there are more")]
-pub struct Remainders(Vec<Box<Remainder>>);
+pub struct Named {
+    remainders: Vec<Box<Remainder>>,
+    requests: Vec<Box<Request>>,
+}
 
-impl Remainders {
-    /// Adds one, and answers its address.
-    pub fn add(&mut self, remainder: Remainder) -> usize {
-        let remainder = Box::new(remainder);
-        let address = ptr::from_ref(&*remainder).expose_provenance();
-        self.0.push(remainder);
-        address
+impl Named {
+    /// Adds what the unit leaves to the interpreter somewhere, and answers its address.
+    pub fn remainder(&mut self, remainder: Remainder) -> usize {
+        self.remainders.push(Box::new(remainder));
+        address_of_last(&self.remainders)
     }
+
+    /// Adds a request, unless it was the last one that was added, and answers its address.
+    pub fn request(&mut self, request: Request) -> usize {
+        if self.requests.last().is_none_or(|last| **last != request) {
+            self.requests.push(Box::new(request));
+        }
+        address_of_last(&self.requests)
+    }
+}
+
+fn address_of_last<T>(boxes: &[Box<T>]) -> usize {
+    boxes
+        .last()
+        .map_or(0, |last| ptr::from_ref(&**last).expose_provenance())
 }
 
 /// What is left to the interpreter.

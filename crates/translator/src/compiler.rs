@@ -1,8 +1,10 @@
 //! From a region to host code: one function, through Cranelift.
 
+use std::mem::offset_of;
 use std::sync::Arc;
 
 use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, MemFlagsData, Signature, UserFuncName, Value};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
@@ -13,9 +15,10 @@ use sidestep_ia64::encoding::Effects;
 use sidestep_ia64::execution::{Flow, MicroOperation, Step};
 use sidestep_ia64::{Processor, Raised, layout};
 
-use crate::chain::{self, Remainders, Word};
+use crate::chain::{self, Named, Request, Word};
 use crate::emitter::{
-    DELIVERED_FAULT, DELIVERED_OTHER, Emitter, Entry, PERFORMED, PERFORMED_BRANCH, PERFORMED_RAISED,
+    DELIVERED_FAULT, DELIVERED_OTHER, Emitter, Entry, FloatFunctions, PERFORMED, PERFORMED_BRANCH,
+    PERFORMED_RAISED,
 };
 use crate::region::Region;
 use crate::resumption::are_resumable;
@@ -59,7 +62,7 @@ pub struct Emitted {
     /// A unit.
     pub unit: Vec<u8>,
     /// What it leaves to the interpreter, by addresses in its code.
-    pub remainders: Remainders,
+    pub named: Named,
     /// What units are used with: the same for all.
     pub support: Arc<SupportCode>,
 }
@@ -168,7 +171,7 @@ impl Compiler {
         let mut gather_signature = signature(self.host_convention(), 3);
         gather_signature.returns.clear();
         let is_fused = self.is_fused;
-        let mut remainders = Remainders::default();
+        let mut named = Named::default();
         let unit = self.emit(signatures.0.clone(), |mut builder, _| {
             let entry = Entry {
                 base: is_system.then(|| {
@@ -195,27 +198,22 @@ impl Compiler {
                 has_windows,
                 is_careful,
             };
-            let mut emitter = Emitter::new(
-                builder,
-                region,
-                entry,
-                float::at_hand,
-                float::arithmetic::is_usual,
-            );
+            let functions = FloatFunctions {
+                at_hand: float::at_hand,
+                store_late: float::store_late,
+                is_usual: float::arithmetic::is_usual,
+            };
+            let mut emitter = Emitter::new(builder, region, entry, functions);
             emitter.check_entry();
             for node in 0..region.nodes.len() {
                 emitter.begin_node(node);
                 emit_node(&mut emitter, region, node);
             }
             let (builder, left) = emitter.finish();
-            remainders = left;
+            named = left;
             builder
         })?;
-        Some(Emitted {
-            unit,
-            remainders,
-            support,
-        })
+        Some(Emitted { unit, named, support })
     }
 
     /// The function by which units are entered. The register that they have the processor's address in is to be what it
@@ -234,28 +232,35 @@ impl Compiler {
         })
     }
 
-    /// The function that calls, for a unit, a function with the processor and an operation: its parameters are the
-    /// operation, where its block starts, and the function. It puts the answer where units find it and changes no
-    /// register: where something rare is called, nothing has to be out of the way.
+    /// The function that does what a [`Request`] of a unit says. It finds that by a word that units share, puts the
+    /// answer there and changes no register: where something rare is called, nothing has to be out of the way, not even
+    /// for parameters.
     fn compile_preserving(&mut self) -> Option<Vec<u8>> {
         let perform = self.perform_signature();
-        self.emit(preserving_signature(), |mut builder, parameters| {
+        self.emit(preserving_signature(), |mut builder, _| {
             let perform = builder.import_signature(perform);
             let flags = MemFlagsData::trusted();
             let processor = builder.ins().get_pinned_reg(I64);
-            let [operation, block, function] = parameters[..] else {
-                unreachable!("it has three parameters");
-            };
-            builder
+            let word = Word::Request.offset() as i32;
+            let request = builder.ins().load(I64, flags, processor, word);
+            let [function, argument, block] = [
+                offset_of!(Request, function),
+                offset_of!(Request, argument),
+                offset_of!(Request, block),
+            ]
+            .map(|offset| builder.ins().load(I64, flags, request, offset as i32));
+            let start = layout::BLOCK_START as i32;
+            let noted = builder.ins().load(I64, flags, processor, start);
+            let is_noted = builder
                 .ins()
-                .store(flags, block, processor, layout::BLOCK_START as i32);
+                .icmp_imm_s(IntCC::Equal, block, Request::NOTED.cast_signed());
+            let block = builder.ins().select(is_noted, noted, block);
+            builder.ins().store(flags, block, processor, start);
             let call = builder
                 .ins()
-                .call_indirect(perform, function, &[processor, operation]);
+                .call_indirect(perform, function, &[processor, argument]);
             let answer = builder.inst_results(call)[0];
-            builder
-                .ins()
-                .store(flags, answer, processor, Word::Answer.offset() as i32);
+            builder.ins().store(flags, answer, processor, word);
             builder.ins().return_(&[]);
             builder
         })
@@ -306,11 +311,9 @@ fn signature(convention: CallConv, parameters: usize) -> Signature {
     signature
 }
 
-/// The signature of the function that performs an operation for units and changes no register.
+/// The signature of the function that calls another one for units and changes no register.
 fn preserving_signature() -> Signature {
-    let mut signature = signature(CallConv::PreserveAll, 3);
-    signature.returns.clear();
-    signature
+    Signature::new(CallConv::PreserveAll)
 }
 
 /// Cranelift checks its own input where tests run.

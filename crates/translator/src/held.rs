@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use sidestep_ia64::encoding::{
-    Effects, FixedRounding, Instruction, Operation, Precision, Resource, StatusField,
+    Effects, FixedRounding, FloatFormat, FloatTransfer, Instruction, Operation, Precision, Resource,
+    StatusField,
 };
 use sidestep_ia64::registers::application::FPSR;
 use sidestep_ia64::registers::frame::ROTATING_FLOATING;
@@ -22,9 +23,37 @@ impl FloatRegisters {
         float_registers(instruction.destinations().iter())
     }
 
+    /// None.
+    pub const NONE: FloatRegisters = FloatRegisters(0);
+
     /// Whether a register is one of them.
     pub fn contains(self, register: u8) -> bool {
         self.0 >> register & 1 != 0
+    }
+
+    /// Adds a register.
+    pub fn insert(&mut self, register: u8) {
+        self.0 |= 1 << register;
+    }
+
+    /// Takes a register away.
+    pub fn remove(&mut self, register: u8) {
+        self.0 &= !(1 << register);
+    }
+
+    /// Those of either set.
+    pub fn union(self, other: FloatRegisters) -> FloatRegisters {
+        FloatRegisters(self.0 | other.0)
+    }
+
+    /// Those that are not in another set.
+    pub fn without(self, other: FloatRegisters) -> FloatRegisters {
+        FloatRegisters(self.0 & !other.0)
+    }
+
+    /// Those of both sets.
+    pub fn intersection(self, other: FloatRegisters) -> FloatRegisters {
+        FloatRegisters(self.0 & other.0)
     }
 
     /// Its registers, in order.
@@ -89,11 +118,11 @@ impl Places for FloatRegisters {
     const ALL: FloatRegisters = FloatRegisters(u128::MAX);
 
     fn union(self, other: FloatRegisters) -> FloatRegisters {
-        FloatRegisters(self.0 | other.0)
+        self.union(other)
     }
 
     fn without(self, other: FloatRegisters) -> FloatRegisters {
-        FloatRegisters(self.0 & !other.0)
+        self.without(other)
     }
 
     fn read_by(instruction: &Instruction) -> FloatRegisters {
@@ -133,6 +162,17 @@ pub fn computes_doubles(instruction: &Instruction) -> bool {
     }
 }
 
+/// Whether an instruction delivers a double, mostly.
+pub fn delivers_double(instruction: &Instruction) -> bool {
+    match instruction.operation {
+        Operation::FloatMultiplyAdd { .. } => computes_doubles(instruction),
+        Operation::LoadFloat { format, .. } => matches!(format, FloatFormat::Single | FloatFormat::Double),
+        Operation::SetFloat { form } => matches!(form, FloatTransfer::Single | FloatTransfer::Double),
+        Operation::FloatMerge { .. } | Operation::FloatExtremum { .. } | Operation::ConvertFromFixed => true,
+        _ => false,
+    }
+}
+
 /// Whether an instruction may change more of FPSR than set flags.
 pub fn changes_controls(instruction: &Instruction) -> bool {
     match instruction.operation {
@@ -152,12 +192,15 @@ pub fn doubles(nodes: &[Arc<Node>], successors: &[Vec<usize>]) -> Vec<FloatRegis
     held(nodes, successors)
 }
 
-/// What a block reads before anything else has changed it, and what it changes.
-fn used_and_changed<P: Places>(node: &Node) -> (P, P) {
+/// What a block reads before anything else has changed it, and what has changed in front of each of its instructions
+/// and at its end.
+fn used_and_changed<P: Places>(node: &Node) -> (P, Vec<P>) {
     let (mut used, mut changed) = (P::default(), P::default());
+    let mut all_changed = Vec::new();
     for entry in &node.block.instructions {
+        all_changed.push(changed);
         let Ok(instruction) = &entry.decoded.instruction else {
-            break;
+            continue;
         };
         used = used.union(P::read_by(instruction).without(changed));
         if instruction.effects().contains(Effects::CHANGES_FRAME)
@@ -168,34 +211,48 @@ fn used_and_changed<P: Places>(node: &Node) -> (P, P) {
             changed = changed.union(P::written_by(instruction));
         }
     }
-    (used, changed)
+    all_changed.push(changed);
+    (used, all_changed)
 }
 
 fn held<P: Places>(nodes: &[Arc<Node>], successors: &[Vec<usize>]) -> Vec<P> {
     let loops = loops(successors);
-    let blocks: Vec<(P, P)> = nodes.iter().map(|node| used_and_changed(node)).collect();
+    let index_of = |place: u64| nodes.iter().position(|node| node.place == place);
+    // By node what it uses, and the ways that stay in its loop, each with what has changed until there.
+    let blocks = nodes.iter().enumerate().map(|(index, node)| {
+        let (used, changed) = used_and_changed::<P>(node);
+        let ways = node.ways().filter_map(|(with, place)| {
+            let next = index_of(place).filter(|&next| loops[next] == loops[index])?;
+            // What a branch changes it changes where it is taken, too.
+            Some((changed[(with + 1).min(changed.len() - 1)], next))
+        });
+        let returns = node.return_points().filter_map(|place| {
+            let next = index_of(place).filter(|&next| loops[next] == loops[index])?;
+            Some((changed[changed.len() - 1], next))
+        });
+        let ways: Vec<(P, usize)> = ways.chain(returns).collect();
+        (used, ways)
+    });
+    let blocks: Vec<(P, Vec<(P, usize)>)> = blocks.collect();
     let mut held: Vec<P> = blocks.iter().map(|&(used, _)| used).collect();
     let mut is_changed = true;
     while is_changed {
         is_changed = false;
         for node in (0..nodes.len()).rev() {
-            let (used, changed) = blocks[node];
-            let within = successors[node]
-                .iter()
-                .filter(|&&next| loops[next] == loops[node]);
-            let later = within.fold(P::default(), |later, &next| later.union(held[next]));
-            let later = match nodes[node].rotates() {
-                true => later.before_rotation(),
-                false => later,
-            };
-            let now = used.union(later.without(changed));
+            let (used, ways) = &blocks[node];
+            let now = ways.iter().fold(*used, |now, &(changed, next)| {
+                let later = match nodes[node].rotates() {
+                    true => held[next].before_rotation(),
+                    false => held[next],
+                };
+                now.union(later.without(changed))
+            });
             is_changed |= now != held[node];
             held[node] = now;
         }
     }
-    for (node, held) in held.iter_mut().enumerate() {
-        let is_in_loop = successors[node].iter().any(|&next| loops[next] == loops[node]);
-        if !is_in_loop {
+    for (held, (_, ways)) in held.iter_mut().zip(&blocks) {
+        if ways.is_empty() {
             *held = P::default();
         }
     }

@@ -123,6 +123,12 @@ impl Region {
         Some(&*member.tight_loop)
     }
 
+    /// The floating-point registers that memory may lack where a node begins.
+    pub fn late_doubles(&self, node: usize) -> FloatRegisters {
+        let tight_loop = self.tight_loop(node);
+        tight_loop.map_or(FloatRegisters::NONE, |tight_loop| tight_loop.late_doubles)
+    }
+
     /// Whether two nodes are in one tight loop.
     pub fn are_in_one_loop(&self, one: usize, other: usize) -> bool {
         match (&self.tight_loops[one], &self.tight_loops[other]) {

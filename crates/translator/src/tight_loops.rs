@@ -8,18 +8,23 @@ use std::sync::Arc;
 
 use sidestep_ia64::encoding::{BaseUpdate, BranchKind, Effects, Instruction, Operation, StatusField};
 
-use crate::held::{changes_controls, computes_doubles};
+use crate::held::{FloatRegisters, changes_controls, computes_doubles, delivers_double};
 use crate::node::Node;
 use crate::slots::{Slot, Slots};
 
 /// Slots that a loop may change: above, no register of the host is left for them anyway.
 const CHANGED_MAX: usize = 24;
+/// Doubles up to which memory gets them late: each way to the interpreter's functions stores all of them, so with
+/// more, which a loop with much arithmetic has, there is too much of such code.
+const DOUBLES_MAX: usize = 6;
 
 /// A loop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TightLoop {
     /// What memory may lack where its nodes begin.
     pub late: Slots,
+    /// The same of floating-point registers: those that it writes as doubles alone.
+    pub late_doubles: FloatRegisters,
     /// The general registers that its loads and stores find memory with, which stay where they are or go on by
     /// constants.
     pub bases: Slots,
@@ -53,6 +58,14 @@ impl TightLoop {
         for slot in [Slot::PREDICATES, Slot::RETIRED] {
             late.insert(slot);
         }
+        let written = |as_doubles: bool| {
+            let instructions =
+                instructions().filter(|instruction| delivers_double(instruction) == as_doubles);
+            instructions.fold(FloatRegisters::NONE, |written, instruction| {
+                written.union(FloatRegisters::written_by(instruction))
+            })
+        };
+        let doubles = written(true).without(written(false));
         let bases: Slots = instructions().filter_map(base_of).collect();
         let far = instructions().fold(Slots::NONE, |far, instruction| far.union(lands_far(instruction)));
         let is_controlled = instructions().any(changes_controls);
@@ -68,6 +81,10 @@ impl TightLoop {
         let highest_targets = nodes.iter().map(|(node, _)| node.block.highest_target);
         TightLoop {
             late,
+            late_doubles: match doubles.iter().count() {
+                0..=DOUBLES_MAX => doubles,
+                _ => FloatRegisters::NONE,
+            },
             bases: bases.without(far),
             status_fields,
             highest_target: highest_targets.max().unwrap_or(0),

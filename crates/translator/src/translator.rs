@@ -341,7 +341,7 @@ impl Translator {
         self.statistics.note_unit(&region, code.unit.len(), time);
         let unit_of = Unit {
             region,
-            remainders: code.remainders,
+            named: code.named,
             memory: Arc::clone(&self.memory),
             support,
         };

@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use crate::chain::{Enter, Remainders};
+use crate::chain::{Enter, Named};
 use crate::code_memory::CodeMemory;
 use crate::node::Node;
 use crate::region::Region;
@@ -18,7 +18,7 @@ pub struct Unit {
     /// What it was made of. The code names operations of the region's nodes by their addresses.
     pub region: Region,
     /// What it leaves to the interpreter, which the code names by addresses as well.
-    pub remainders: Remainders,
+    pub named: Named,
     /// Where it stands.
     pub memory: Arc<Mutex<CodeMemory>>,
     /// The functions that it is used with, in the same memory.

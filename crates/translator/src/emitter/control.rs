@@ -1,5 +1,7 @@
 //! Where control goes: into a node, on to the next, aside for what is rare, and to the interpreter's functions.
 
+use std::ptr;
+
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F64, I8, I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
@@ -8,7 +10,7 @@ use sidestep_ia64::encoding::{Effects, Instruction, LoadKind, Operation, StatusF
 use sidestep_ia64::layout;
 
 use super::{Double, Emitter, Known, PERFORMED_BRANCH, PERFORMED_RAISED, Predicates};
-use crate::chain::{NEXT_BLOCK, RAISED, Remainders, Word};
+use crate::chain::{NEXT_BLOCK, Named, RAISED, Request, Word};
 use crate::node::branch_offset;
 use crate::slots::{Slot, Slots};
 
@@ -22,18 +24,36 @@ impl<'f> Emitter<'_, 'f> {
     /// Calls a function that performs the current operation, in a block that rarely runs: all values stay in their
     /// registers meanwhile.
     pub(super) fn call_aside(&mut self, perform: i64) -> Value {
-        let operation = self.operation();
-        self.call_preserving(operation, perform);
-        self.shared(Word::Answer)
+        let operation = ptr::from_ref(&self.region.nodes[self.node].operations[self.index]);
+        self.call_preserving(operation.expose_provenance() as u64, perform);
+        self.shared(Word::Request)
     }
 
     /// Calls a function of the processor and a number, in such a block as well.
-    pub fn call_preserving(&mut self, number: Value, function: i64) {
-        let block = self.address(0);
-        let function = self.constant(function);
+    pub fn call_preserving(&mut self, argument: u64, function: i64) {
+        let block = match self.is_system {
+            false => (self.region.base).wrapping_add_signed(self.region.offset(self.node)),
+            true => {
+                let block = self.address(0);
+                self.store_state(block, layout::BLOCK_START);
+                Request::NOTED
+            }
+        };
+        let request = self.named.request(Request {
+            function: function.cast_unsigned(),
+            argument,
+            block,
+        });
+        let request = self.constant(request as i64);
+        self.store_state(request, Word::Request.offset());
         let (signature, preserving) = (self.entry.preserving_signature, self.shared(Word::Preserving));
-        self.ins()
-            .call_indirect(signature, preserving, &[number, block, function]);
+        self.ins().call_indirect(signature, preserving, &[]);
+    }
+
+    /// As [`Emitter::call_preserving`], where the function finds what it is about in [`Word::Argument`].
+    pub fn call_preserving_about(&mut self, argument: Value, function: i64) {
+        self.store_state(argument, Word::Argument.offset());
+        self.call_preserving(0, function);
     }
 
     /// Calls the interpreter's function for the current operation.
@@ -123,7 +143,7 @@ impl<'f> Emitter<'_, 'f> {
             }
         }
         for &field in &tight_loop.status_fields {
-            let is_usual = (self.is_usual)(self, field);
+            let is_usual = (self.functions.is_usual)(self, field);
             let variable = self.status_variable(field);
             self.builder.def_var(variable, is_usual);
         }
@@ -148,9 +168,18 @@ impl<'f> Emitter<'_, 'f> {
         for slot in self.region.held[node].iter() {
             self.get(slot);
         }
-        let held = self.region.held_doubles[node].iter();
-        let doubles: Vec<(u8, Value)> = held
-            .map(|register| (register, (self.at_hand)(self, register)))
+        let (held, late) = (self.region.held_doubles[node], self.known.floats.late());
+        let doubles = held.union(self.region.late_doubles(node)).iter();
+        let doubles: Vec<(u8, Value)> = doubles
+            .map(|register| {
+                let value = match held.contains(register) {
+                    true => (self.functions.at_hand)(self, register),
+                    false if late.contains(register) => self.known.floats.late_double(register).value,
+                    // Nobody is likely to read it before it is written, and memory has it.
+                    false => self.ins().f64const(f64::NAN),
+                };
+                (register, value)
+            })
             .collect();
         for (register, value) in doubles {
             let variable = self.double_variable(register);
@@ -172,7 +201,8 @@ impl<'f> Emitter<'_, 'f> {
             held: self.region.held[node],
             ..Known::default()
         };
-        for register in self.region.held_doubles[node].iter() {
+        let late = self.region.late_doubles(node);
+        for register in self.region.held_doubles[node].union(late).iter() {
             let variable = self.double_variable(register);
             let double = Double {
                 value: self.builder.use_var(variable),
@@ -182,6 +212,9 @@ impl<'f> Emitter<'_, 'f> {
         }
         if let Some(tight_loop) = self.region.tight_loop(node) {
             known.late = tight_loop.late;
+            known.floats.set_late(late);
+            let held = self.region.held_doubles[node];
+            known.floats.set_doubtful(late.without(held));
             known.framed = tight_loop.highest_target;
             if self.has_windows() {
                 for base in tight_loop.bases.iter() {
@@ -274,7 +307,8 @@ impl<'f> Emitter<'_, 'f> {
     /// date.
     pub fn begin_operation(&mut self, index: usize) {
         self.index = index;
-        if !self.is_gone && self.known.late != Slots::NONE && !self.is_in_tight_loop() {
+        let is_late = self.known.late != Slots::NONE || !self.known.floats.are_complete();
+        if !self.is_gone && is_late && !self.is_in_tight_loop() {
             self.complete();
         }
     }
@@ -501,7 +535,7 @@ impl<'f> Emitter<'_, 'f> {
     }
 
     /// Ends the function; answers what it leaves to the interpreter, which is to live as long as its code.
-    pub fn finish(mut self) -> (FunctionBuilder<'f>, Remainders) {
+    pub fn finish(mut self) -> (FunctionBuilder<'f>, Named) {
         self.finish_leaving();
         self.known = Known::default();
         self.finish_exits();
@@ -527,7 +561,7 @@ impl<'f> Emitter<'_, 'f> {
             self.answer(RAISED);
         }
         self.builder.seal_all_blocks();
-        (self.builder, self.remainders)
+        (self.builder, self.named)
     }
 }
 

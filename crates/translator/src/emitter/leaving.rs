@@ -74,7 +74,7 @@ impl Emitter<'_, '_> {
         };
         self.gather_due_changes();
         let rest = &self.region.nodes[self.node].operations[index..];
-        let address = self.remainders.add(Remainder::new(rest, progress));
+        let address = self.named.remainder(Remainder::new(rest, progress));
         let address = self.constant(address as i64);
         let leaving = self.leaving;
         self.ins().jump(leaving, &[address.into()]);

@@ -28,12 +28,13 @@ use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
 use sidestep_ia64::encoding::{Instruction, StatusField};
 use sidestep_ia64::layout;
 
-use crate::chain::Remainders;
+use crate::chain::Named;
 use crate::division::Division;
 use crate::held::FloatRegisters;
 use crate::region::Region;
 use crate::resumption::STOPPED;
 use crate::slots::{Slot, Slots};
+use crate::tight_loops::TightLoop;
 
 use gathering::Gathering;
 use leaving::Left;
@@ -125,6 +126,17 @@ pub struct Known {
     is_rare: bool,
 }
 
+/// What the emitter asks of [floating-point registers](crate::float).
+#[derive(Clone, Copy)]
+pub struct FloatFunctions<'a, 'f> {
+    /// Gives a register's value as a double, a NaN where it holds none.
+    pub at_hand: fn(&mut Emitter<'a, 'f>, u8) -> Value,
+    /// Stores the double of a register that memory lacks, unless it is a NaN.
+    pub store_late: fn(&mut Emitter<'a, 'f>, u8),
+    /// Gives whether the host may compute under a status field, whose inexact flag is set.
+    pub is_usual: fn(&mut Emitter<'a, 'f>, StatusField) -> Value,
+}
+
 /// What is emitted for one region.
 pub struct Emitter<'a, 'f> {
     /// Where instructions go.
@@ -142,10 +154,7 @@ pub struct Emitter<'a, 'f> {
     /// there may be work for the processor first.
     exits: BTreeMap<(i64, u8, bool), Block>,
     entry: Entry,
-    /// Gives a register's value as a double, a NaN where it holds none.
-    at_hand: fn(&mut Emitter<'a, 'f>, u8) -> Value,
-    /// Gives whether the host may compute under a status field, whose inexact flag is set.
-    is_usual: fn(&mut Emitter<'a, 'f>, StatusField) -> Value,
+    functions: FloatFunctions<'a, 'f>,
     /// The processor's address.
     processor: Value,
     /// That address and as many bytes as stacked registers lie further.
@@ -180,19 +189,17 @@ pub struct Emitter<'a, 'f> {
     leaving: Block,
     /// The blocks that lead there and are emitted last.
     left: Vec<Left>,
-    /// What is left to the interpreter.
-    remainders: Remainders,
+    /// What the code names.
+    named: Named,
 }
 
 impl<'a, 'f> Emitter<'a, 'f> {
-    /// An emitter behind the function's entry; `at_hand` gives a register's value as a double, a NaN where it holds
-    /// none, `is_usual` whether the host may compute under a status field, whose inexact flag is set.
+    /// An emitter behind the function's entry.
     pub fn new(
         mut builder: FunctionBuilder<'f>,
         region: &'a Region,
         entry: Entry,
-        at_hand: fn(&mut Emitter<'a, 'f>, u8) -> Value,
-        is_usual: fn(&mut Emitter<'a, 'f>, StatusField) -> Value,
+        functions: FloatFunctions<'a, 'f>,
     ) -> Emitter<'a, 'f> {
         let mut memory = |user_id: u32, description: &str| {
             let description = description.to_owned().into();
@@ -230,8 +237,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             node: 0,
             index: 0,
             entry,
-            at_hand,
-            is_usual,
+            functions,
             known: Known::default(),
             division: None,
             is_pending: false,
@@ -240,7 +246,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             gathering: None,
             leaving,
             left: Vec::new(),
-            remainders: Remainders::default(),
+            named: Named::default(),
         }
     }
 
@@ -386,8 +392,25 @@ impl<'a, 'f> Emitter<'a, 'f> {
 
     /// Whether the current operation is in a tight loop.
     fn is_in_tight_loop(&self) -> bool {
+        self.tight_loop().is_some()
+    }
+
+    /// The tight loop that the current operation is in.
+    fn tight_loop(&self) -> Option<&'a TightLoop> {
         let member = self.region.tight_loops[self.node].as_ref();
-        member.is_some_and(|member| self.index <= member.last)
+        let member = member.filter(|member| self.index <= member.last)?;
+        Some(&member.tight_loop)
+    }
+
+    /// The floating-point registers whose doubles need not be in memory.
+    fn late_doubles(&self) -> FloatRegisters {
+        let tight_loop = self.tight_loop();
+        tight_loop.map_or(FloatRegisters::NONE, |tight_loop| tight_loop.late_doubles)
+    }
+
+    /// Whether the double of a floating-point register need not be in memory.
+    pub fn may_be_late(&self, register: u8) -> bool {
+        self.late_doubles().contains(register)
     }
 
     /// Changes a slot before what the instruction does is certain: whoever does that stores it then. Where the
@@ -462,6 +485,10 @@ impl<'a, 'f> Emitter<'a, 'f> {
         };
         for slot in targets.iter() {
             self.get(slot);
+        }
+        // Behind it memory may lack them, so they are to have values there.
+        for register in self.floats_written().intersection(self.late_doubles()).iter() {
+            (self.functions.at_hand)(self, register);
         }
         let [then, otherwise, join] = [(); 3].map(|()| self.builder.create_block());
         self.ins().brif(condition, then, &[], otherwise, &[]);
@@ -576,6 +603,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.predicate_word_if_late();
         self.store_late();
         self.known.late = Slots::NONE;
+        self.known.floats.set_late(FloatRegisters::NONE);
         self.complete_counts();
         (self.known.retired, self.known.completed) = (0, None);
         self.known.held.remove(Slot::RETIRED);
@@ -611,6 +639,9 @@ impl<'a, 'f> Emitter<'a, 'f> {
         }
         if let Some((slot, value)) = self.known.before_settling {
             self.store_slot(value, slot);
+        }
+        for register in self.known.floats.late().iter() {
+            (self.functions.store_late)(self, register);
         }
     }
 
@@ -648,6 +679,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             && known.retired == 0
             && known.completed.is_none()
             && known.late == Slots::NONE
+            && known.floats.are_complete()
     }
 
     /// The complete word of predicates, if its slot lacks some.

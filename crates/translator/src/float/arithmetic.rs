@@ -114,19 +114,45 @@ fn unless_in_the_middle(emitter: &mut Emitter, value: Value, precision: Precisio
     *rare = Some(either(emitter, *rare, is_outside));
 }
 
-/// The rounded product of two values; goes aside where it is not their product.
-pub(super) fn exact_product(
+/// Goes aside where a rounded result of numbers, `a * b + c` of those that there are, is not the precise one. What it
+/// has more than the addend has to be the product then, and what it has more than that the addend: where it is not the
+/// sum, one of the two is not so (Dekker's error term).
+pub(super) fn unless_exact(
     emitter: &mut Emitter,
-    (a, b): (Value, Value),
+    (a, b, c): (Value, Option<Value>, Option<Value>),
+    result: Value,
     precision: Precision,
     aside: Block,
-) -> Value {
-    let product = emitter.ins().fmul(a, b);
+) {
+    let product = c.map_or(result, |c| emitter.ins().fsub(result, c));
+    match b {
+        Some(b) => unless_product(emitter, (a, b), product, precision, aside),
+        None => unless_same(emitter, product, a, aside),
+    }
+    if let Some(c) = c {
+        let rest = emitter.ins().fsub(result, product);
+        unless_same(emitter, rest, c, aside);
+    }
+}
+
+/// Goes aside where two numbers are not the same; what NaNs are is seen elsewhere.
+fn unless_same(emitter: &mut Emitter, one: Value, other: Value, aside: Block) {
+    let differ = emitter.ins().fcmp(FloatCC::OrderedNotEqual, one, other);
+    emitter.unless(differ, aside);
+}
+
+/// Goes aside where a value is not the product of two others.
+fn unless_product(
+    emitter: &mut Emitter,
+    (a, b): (Value, Value),
+    product: Value,
+    precision: Precision,
+    aside: Block,
+) {
     let negated = emitter.ins().fneg(product);
     let error = emitter.ins().fma(a, b, negated);
     let zero = precision.zero(emitter);
-    let is_inexact = emitter.ins().fcmp(FloatCC::NotEqual, error, zero);
-    emitter.unless(is_inexact, aside);
+    unless_same(emitter, error, zero, aside);
     // The error has twice as many bits as the product, and has to be none that the format is too small for.
     let bits = emitter
         .ins()
@@ -148,18 +174,6 @@ pub(super) fn exact_product(
     let is_no_zero = emitter.ins().band(is_a, is_b);
     emitter.ins().brif(is_no_zero, aside, &[], rest, &[]);
     emitter.begin(rest);
-    product
-}
-
-/// Goes aside where the rounded sum of two values is not their sum: where it is, each of them is what it has more than
-/// the other, and where it is not, that is not so of the larger one (Dekker's error term).
-pub(super) fn unless_exact_sum(emitter: &mut Emitter, (a, b): (Value, Value), aside: Block) {
-    let sum = emitter.ins().fadd(a, b);
-    for (one, other) in [(a, b), (b, a)] {
-        let rest = emitter.ins().fsub(sum, one);
-        let is_inexact = emitter.ins().fcmp(FloatCC::NotEqual, rest, other);
-        emitter.unless(is_inexact, aside);
-    }
 }
 
 /// A double in the host's type of a precision; `rare` becomes true where it does not hold the value.
@@ -267,21 +281,15 @@ pub fn multiply_add(
             completer == Completer::Single,
             rare,
             |emitter, aside| {
-                unless_host_may_not_compute(emitter, (status, is_usual), aside, |emitter| {
-                    let product = match b {
-                        Some(b) => exact_product(emitter, (a, b), precision, aside),
-                        None => a,
-                    };
-                    if let Some(c) = c {
-                        unless_exact_sum(emitter, (product, c), aside);
-                    }
-                });
                 let result = match (b, c) {
                     (None, None) => a,
                     (Some(b), None) => emitter.ins().fmul(a, b),
                     (None, Some(c)) => emitter.ins().fadd(a, c),
                     (Some(b), Some(c)) => emitter.ins().fma(a, b, c),
                 };
+                unless_host_may_not_compute(emitter, (status, is_usual), aside, |emitter| {
+                    unless_exact(emitter, (a, b, c), result, precision, aside);
+                });
                 let operands = [Some(a), b, c].into_iter().flatten();
                 unless_unusual_result(emitter, result, operands, precision, aside);
                 match completer {

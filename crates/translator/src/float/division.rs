@@ -105,8 +105,7 @@ fn take_site(emitter: &mut Emitter, owner: u64, operands: [Value; 2]) -> (Value,
     emitter.builder.set_cold_block(other);
     emitter.ins().brif(is_other, other, &[], rest, &[]);
     emitter.begin(other);
-    let number = emitter.constant(owner.cast_signed());
-    emitter.call_preserving(number, own_site as *const () as i64);
+    emitter.call_preserving(owner, own_site as *const () as i64);
     emitter.ins().jump(rest, &[]);
     emitter.begin(rest);
     // No register stands for a step of the one that is not the latest.

@@ -68,28 +68,33 @@ pub fn load(
             format == FloatFormat::Single,
             None,
             |emitter, aside| {
-                let bits = load_number(emitter, place, precision, aside);
+                let value = load_number(emitter, instruction.f1(), place, precision, aside);
                 if kind == LoadKind::Advanced {
                     let entry = Entry::find(emitter, target, aside);
                     entry.enter(emitter, address, format.bytes());
                 }
                 made(emitter, updated);
-                precision.value(emitter, bits)
+                value
             },
         );
     });
 }
 
-/// The bits of a number that stands in memory. Goes aside where a register does not hold it as a double.
-fn load_number(emitter: &mut Emitter, place: Place, precision: Precision, aside: Block) -> Value {
+/// The number that stands in memory, for a register. Goes aside where that does not hold it as a double.
+fn load_number(
+    emitter: &mut Emitter,
+    register: u8,
+    place: Place,
+    precision: Precision,
+    aside: Block,
+) -> Value {
     let (flags, host) = place.enter(emitter, aside);
     let bits = emitter.ins().load(precision.host, flags, host, 0);
     let bits = match precision.host {
         I64 => bits,
         _ => emitter.ins().uextend(I64, bits),
     };
-    precision.unless_double(emitter, bits, aside);
-    bits
+    precision.loaded(emitter, register, bits, aside)
 }
 
 /// `ldf.c.clr`: a load that is done where the advanced load to its register no longer stands, or others may have
@@ -117,9 +122,8 @@ fn check_load(
         emitter.begin(again);
         let before = emitter.known.floats.clone();
         // Another check finds nothing to forget.
-        let bits = load_number(emitter, place, precision, aside);
+        let loaded = load_number(emitter, register, place, precision, aside);
         advanced::count_failed(emitter);
-        let loaded = precision.value(emitter, bits);
         write_double(emitter, register, loaded);
         emitter.ins().jump(join, &[loaded.into()]);
         emitter.begin(join);

@@ -78,6 +78,14 @@ fn place(emitter: &mut Emitter, register: u8) -> (Value, i32) {
 
 /// The two words of a register in memory, and whether they are a double's.
 fn load_words(emitter: &mut Emitter, register: u8) -> (Register, Value) {
+    let late = emitter.known.floats.late();
+    if late.contains(register & 127) {
+        store_late(emitter, register & 127);
+        emitter
+            .known
+            .floats
+            .set_late(late.without([register].into_iter().collect()));
+    }
     let (address, offset) = place(emitter, register);
     let flags = emitter.floating_memory();
     let words = Register {
@@ -106,8 +114,7 @@ fn load_settled_words(emitter: &mut Emitter, register: u8) -> (Register, Value) 
         .icmp_imm_u(IntCC::Equal, words.sign_exponent, FLOATING_STEP.cast_signed());
     emitter.ins().brif(is_step, step, &[], join, &words.arguments());
     emitter.begin(step);
-    let number = emitter.constant(i64::from(register));
-    emitter.call_preserving(number, division::settle as *const () as i64);
+    emitter.call_preserving(u64::from(register), division::settle as *const () as i64);
     let (settled, _) = load_words(emitter, register);
     emitter.ins().jump(join, &settled.arguments());
     emitter.begin(join);
@@ -221,6 +228,31 @@ fn write_double(emitter: &mut Emitter, register: u8, value: Value) {
     mark_written(emitter, register);
 }
 
+/// As [`write_double`], of a double that is no NaN, and that is noted next: memory may get it later.
+fn keep_double(emitter: &mut Emitter, register: u8, value: Value) {
+    if !emitter.may_be_late(register) {
+        return write_double(emitter, register, value);
+    }
+    emitter.known.floats.note(register, None);
+    emitter.known.floats.note_late(register);
+    mark_written(emitter, register);
+}
+
+/// Stores the double of a register that memory lacks. Of a NaN memory has what that stands for.
+pub fn store_late(emitter: &mut Emitter, register: u8) {
+    let value = emitter.known.floats.late_double(register).value;
+    // Both ways find it.
+    place(emitter, register);
+    let is_nan = emitter.ins().fcmp(FloatCC::Unordered, value, value);
+    let [store, rest] = [(); 2].map(|()| emitter.builder.create_block());
+    emitter.ins().brif(is_nan, rest, &[], store, &[]);
+    emitter.begin(store);
+    let form = emitter.constant(FLOATING_DOUBLE.cast_signed());
+    store_words(emitter, register, [value, form]);
+    emitter.ins().jump(rest, &[]);
+    emitter.begin(rest);
+}
+
 /// Notes in PSR that a register was written.
 fn mark_written(emitter: &mut Emitter, register: u8) {
     let written = modified(register);
@@ -309,11 +341,12 @@ impl Precision {
 
     /// Whether the exponent among a number's bits is all ones or one of so many lowest: one less than a power of two.
     fn is_at_an_end(self, emitter: &mut Emitter, bits: Value, lowest: i64) -> Value {
+        let high = emitter.ins().ushr_imm_u(bits, self.fraction_bits);
+        let high = emitter.bits(high, I32);
         // One more makes all ones zero.
-        let next = emitter.ins().iadd_imm_s(bits, 1 << self.fraction_bits);
-        let others = self.special() & !lowest;
-        let high = emitter.ins().band_imm_u(next, others << self.fraction_bits);
-        emitter.ins().icmp_imm_u(IntCC::Equal, high, 0)
+        let next = emitter.ins().iadd_imm_s(high, 1);
+        let others = emitter.ins().band_imm_u(next, self.special() & !lowest);
+        emitter.ins().icmp_imm_u(IntCC::Equal, others, 0)
     }
 
     /// Goes aside where a number in memory is none that stands in its register as a double: a denormal, or of single
@@ -337,6 +370,19 @@ impl Precision {
             .ishl_imm_u(bits, 64 - self.fraction_bits - self.exponent_bits);
         emitter.ins().brif(magnitude, aside, &[], rest, &[]);
         emitter.begin(rest);
+    }
+
+    /// The double that a register holds whose number memory has. Goes aside where there is none, and for a NaN if memory
+    /// gets the register late.
+    fn loaded(self, emitter: &mut Emitter, register: u8, bits: Value, aside: Block) -> Value {
+        self.unless_double(emitter, bits, aside);
+        let value = self.value(emitter, bits);
+        // Those of single precision are gone already.
+        if self.host == I64 && emitter.may_be_late(register & 127) {
+            let is_nan = emitter.ins().fcmp(FloatCC::Unordered, value, value);
+            emitter.unless(is_nan, aside);
+        }
+        value
     }
 
     /// The number in memory for a register: what there is no room for is dropped.
@@ -483,8 +529,8 @@ fn is_not_well_above(emitter: &mut Emitter, value: Value, precision: Precision) 
     precision.is_at_an_end(emitter, bits, 3)
 }
 
-/// Emits an instruction that delivers a double to f1, which `common` answers: one of single precision in any case if
-/// `is_single`; the rest is as for [`Emitter::deliver`].
+/// Emits an instruction that delivers a double to f1, which `common` answers, no NaN if memory may get it late: one of
+/// single precision in any case if `is_single`; the rest is as for [`Emitter::deliver`].
 fn deliver(
     emitter: &mut Emitter,
     instruction: &Instruction,
@@ -495,7 +541,7 @@ fn deliver(
     let register = instruction.f1() & 127;
     emitter.deliver(instruction, (register, is_single), rare, |emitter, aside| {
         let value = common(emitter, aside);
-        write_double(emitter, register, value);
+        keep_double(emitter, register, value);
         value
     });
     emitter.known.floats.mark(modified(register));

@@ -48,8 +48,7 @@ pub fn set(emitter: &mut Emitter, instruction: &Instruction, form: FloatTransfer
             };
             let is_single = precision.host == I32;
             return deliver(emitter, instruction, is_single, None, |emitter, aside| {
-                precision.unless_double(emitter, bits, aside);
-                precision.value(emitter, bits)
+                precision.loaded(emitter, instruction.f1(), bits, aside)
             });
         }
         if form != FloatTransfer::Exponent {

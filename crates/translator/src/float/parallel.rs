@@ -8,9 +8,7 @@ use cranelift_codegen::ir::types::{F32, I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use sidestep_ia64::encoding::{FloatMix, Instruction, MultiplyAdd, StatusField};
 
-use super::arithmetic::{
-    exact_product, is_usual, unless_exact_sum, unless_host_may_not_compute, unless_unusual_result,
-};
+use super::arithmetic::{is_usual, unless_exact, unless_host_may_not_compute, unless_unusual_result};
 use super::memory::in_memory;
 use super::{SINGLE, deliver_integer, is_writable, significand};
 use crate::emitter::Emitter;
@@ -53,20 +51,20 @@ pub fn multiply_add(
                 let c = addend.map(|both| number(both, function == MultiplyAdd::Subtract));
                 (a, b, c)
             });
-            unless_host_may_not_compute(emitter, (status, is_usual), aside, |emitter| {
-                for (a, b, c) in halves {
-                    let product = exact_product(emitter, (a, b), SINGLE, aside);
-                    if let Some(c) = c {
-                        unless_exact_sum(emitter, (product, c), aside);
-                    }
-                }
-            });
-            let [high, low] = halves.map(|(a, b, c)| {
+            let halves = halves.map(|(a, b, c)| {
                 let result = match c {
                     Some(c) => emitter.ins().fma(a, b, c),
                     None => emitter.ins().fmul(a, b),
                 };
-                let operands = [Some(a), Some(b), c].into_iter().flatten();
+                ((a, Some(b), c), result)
+            });
+            unless_host_may_not_compute(emitter, (status, is_usual), aside, |emitter| {
+                for (operands, result) in halves {
+                    unless_exact(emitter, operands, result, SINGLE, aside);
+                }
+            });
+            let [high, low] = halves.map(|((a, b, c), result)| {
+                let operands = [Some(a), b, c].into_iter().flatten();
                 unless_unusual_result(emitter, result, operands, SINGLE, aside);
                 result
             });
