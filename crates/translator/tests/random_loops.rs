@@ -36,7 +36,7 @@ fn compare(make: fn(&mut Source) -> Machine, seed: u64) -> Result<u64, TestCaseE
 /// Most of what loops execute is executed translated: a rotation does not end that.
 #[test]
 fn loops_stay_in_translated_code() {
-    for make in [loops::pipelined, loops::tight] {
+    for make in [loops::pipelined, loops::tight, loops::tight_of_doubles] {
         let translated: u64 = (0..8)
             .map(|seed| compare(make, seed).expect("the same states"))
             .sum();
@@ -55,5 +55,10 @@ proptest! {
     #[test]
     fn a_tight_loop_does_translated_what_it_does_interpreted(seed: u64) {
         compare(loops::tight, seed)?;
+    }
+
+    #[test]
+    fn a_tight_loop_of_doubles_does_translated_what_it_does_interpreted(seed: u64) {
+        compare(loops::tight_of_doubles, seed)?;
     }
 }

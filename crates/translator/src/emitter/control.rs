@@ -168,15 +168,15 @@ impl<'f> Emitter<'_, 'f> {
         for slot in self.region.held[node].iter() {
             self.get(slot);
         }
-        let (held, late) = (self.region.held_doubles[node], self.known.floats.late());
+        let held = self.region.held_doubles[node];
         let doubles = held.union(self.region.late_doubles(node)).iter();
         let doubles: Vec<(u8, Value)> = doubles
             .map(|register| {
-                let value = match held.contains(register) {
-                    true => (self.functions.at_hand)(self, register),
-                    false if late.contains(register) => self.known.floats.late_double(register).value,
-                    // Nobody is likely to read it before it is written, and memory has it.
-                    false => self.ins().f64const(f64::NAN),
+                let value = match (held.contains(register), self.known.floats.late_value(register)) {
+                    (true, _) => (self.functions.at_hand)(self, register),
+                    (false, Some(late)) => late,
+                    // Memory has it.
+                    (false, None) => self.ins().f64const(f64::NAN),
                 };
                 (register, value)
             })
@@ -201,20 +201,20 @@ impl<'f> Emitter<'_, 'f> {
             held: self.region.held[node],
             ..Known::default()
         };
-        let late = self.region.late_doubles(node);
-        for register in self.region.held_doubles[node].union(late).iter() {
+        let (held, late) = (self.region.held_doubles[node], self.region.late_doubles(node));
+        for register in held.union(late).iter() {
             let variable = self.double_variable(register);
-            let double = Double {
-                value: self.builder.use_var(variable),
-                is_single: false,
-            };
-            known.floats.note(register, Some(double));
+            let value = self.builder.use_var(variable);
+            if held.contains(register) {
+                let is_single = false;
+                known.floats.note(register, Some(Double { value, is_single }));
+            }
+            if late.contains(register) {
+                known.floats.note_late(register, value);
+            }
         }
         if let Some(tight_loop) = self.region.tight_loop(node) {
             known.late = tight_loop.late;
-            known.floats.set_late(late);
-            let held = self.region.held_doubles[node];
-            known.floats.set_doubtful(late.without(held));
             known.framed = tight_loop.highest_target;
             if self.has_windows() {
                 for base in tight_loop.bases.iter() {

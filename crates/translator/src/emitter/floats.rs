@@ -12,7 +12,7 @@ use sidestep_ia64::layout;
 use sidestep_ia64::registers::frame::ROTATING_FLOATING;
 
 use super::Emitter;
-use crate::held::{FloatRegisters, changes_controls};
+use crate::held::changes_controls;
 
 /// The value of a register as a double, which has it exactly: a normal value or a zero. It is a NaN where the register
 /// holds something else, of which memory alone knows.
@@ -51,10 +51,9 @@ pub struct Floats {
     places: BTreeMap<u8, Value>,
     /// Registers that are likely to hold more bits than a double has, f0 the lowest bit.
     extended: u128,
-    /// Registers whose doubles memory lacks, in a tight loop: all that are no NaNs. Memory has those that are.
-    late: FloatRegisters,
-    /// Registers whose doubles may be NaNs where memory has a double.
-    doubtful: FloatRegisters,
+    /// By register what memory lacks, in a tight loop. It has the registers whose values here are NaNs, whatever those
+    /// are.
+    late: BTreeMap<u8, Value>,
     /// Bits of PSR that are set, of those that say which registers were written.
     marked: u64,
     /// By status field, whether the host may compute under it and its inexact flag is set. It is true only where it
@@ -63,54 +62,50 @@ pub struct Floats {
 }
 
 impl Floats {
-    /// Whether memory lacks nothing.
-    pub fn are_complete(&self) -> bool {
-        self.late == FloatRegisters::NONE
-    }
-
     /// The value of a register, if it is at hand.
     pub fn double(&self, register: u8) -> Option<Double> {
-        let is_certain = !self.doubtful.contains(register);
-        self.doubles.get(&register).copied().filter(|_| is_certain)
-    }
-
-    /// The value of a register that memory lacks.
-    pub fn late_double(&self, register: u8) -> Double {
-        self.doubles[&register]
+        self.doubles.get(&register).copied()
     }
 
     /// Notes a register's new value; `None` for one that is no double, or not at hand as one.
     pub fn note(&mut self, register: u8, double: Option<Double>) {
         self.extended &= !(1 << register);
         self.integers.remove(&register);
-        self.doubtful.remove(register);
+        self.late.remove(&register);
         match double {
             Some(double) => self.doubles.insert(register, double),
-            None => {
-                self.late.remove(register);
-                self.doubles.remove(&register)
-            }
+            None => self.doubles.remove(&register),
         };
     }
 
-    /// Notes that memory lacks the double that a register is about to have.
-    pub fn note_late(&mut self, register: u8) {
-        self.late.insert(register);
+    /// What memory lacks, in order of the registers: values that it has got where they are NaNs.
+    pub fn late(&self) -> impl Iterator<Item = (u8, Value)> {
+        self.late.iter().map(|(&register, &value)| (register, value))
     }
 
-    /// Registers whose doubles memory lacks unless they are NaNs.
-    pub fn late(&self) -> FloatRegisters {
-        self.late
+    /// What memory lacks of a register.
+    pub fn late_value(&self, register: u8) -> Option<Value> {
+        self.late.get(&register).copied()
     }
 
-    /// Notes whose doubles memory lacks.
-    pub fn set_late(&mut self, late: FloatRegisters) {
-        self.late = late;
+    /// Notes that memory lacks the value that a register has got, unless it is a NaN.
+    pub fn note_late(&mut self, register: u8, value: Value) {
+        self.late.insert(register, value);
     }
 
-    /// Notes whose doubles may be NaNs where memory has a double.
-    pub fn set_doubtful(&mut self, doubtful: FloatRegisters) {
-        self.doubtful = doubtful;
+    /// Notes that memory has a register.
+    pub fn note_settled(&mut self, register: u8) {
+        self.late.remove(&register);
+    }
+
+    /// Whether memory lacks nothing.
+    pub fn are_complete(&self) -> bool {
+        self.late.is_empty()
+    }
+
+    /// Notes that memory lacks nothing.
+    pub fn note_complete(&mut self) {
+        self.late.clear();
     }
 
     /// The significand of a register that is known to hold an integer, if it is at hand.
@@ -126,7 +121,6 @@ impl Floats {
 
     /// Notes the value that a register was found to have.
     pub fn note_found(&mut self, register: u8, double: Double) {
-        self.doubtful.remove(register);
         self.doubles.insert(register, double);
     }
 
@@ -214,12 +208,13 @@ impl Floats {
             if let Resource::Float(register) = target {
                 self.doubles.remove(register);
                 self.integers.remove(register);
-                self.late.remove(*register);
+                self.late.remove(register);
             }
         }
     }
 
-    /// Forgets what does not hold at another place as well, from which control comes together with this one.
+    /// Forgets what does not hold at another place as well, from which control comes together with this one. Memory
+    /// lacks no two values of one register there, but of one that is noted again.
     pub fn meet(&mut self, other: &Floats) {
         self.doubles
             .retain(|register, double| other.doubles.get(register) == Some(double));
@@ -228,8 +223,10 @@ impl Floats {
         self.places
             .retain(|register, place| other.places.get(register) == Some(place));
         self.extended |= other.extended;
-        self.late = self.late.union(other.late);
-        self.doubtful = self.doubtful.union(other.doubtful);
+        // What is stored on one way only may be stored on both.
+        for (register, value) in other.late() {
+            self.late.entry(register).or_insert(value);
+        }
         self.marked &= other.marked;
         self.usual_status
             .retain(|field, is_usual| other.usual_status.get(field) == Some(is_usual));

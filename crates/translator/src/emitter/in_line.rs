@@ -144,6 +144,9 @@ impl Emitter<'_, '_> {
         self.known
             .floats
             .note(register, Some(Double { value, is_single }));
+        if self.may_be_late(register) {
+            self.known.floats.note_late(register, value);
+        }
         // The interpreter's function raises flags in it.
         self.known.held.remove(Slot::application(FPSR));
     }

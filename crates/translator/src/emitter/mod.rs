@@ -15,7 +15,7 @@ mod loops;
 mod predicates;
 mod windows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::replace;
 
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -131,8 +131,8 @@ pub struct Known {
 pub struct FloatFunctions<'a, 'f> {
     /// Gives a register's value as a double, a NaN where it holds none.
     pub at_hand: fn(&mut Emitter<'a, 'f>, u8) -> Value,
-    /// Stores the double of a register that memory lacks, unless it is a NaN.
-    pub store_late: fn(&mut Emitter<'a, 'f>, u8),
+    /// Stores a double that memory lacks of a register, unless it is a NaN.
+    pub store_late: fn(&mut Emitter<'a, 'f>, u8, Value),
     /// Gives whether the host may compute under a status field, whose inexact flag is set.
     pub is_usual: fn(&mut Emitter<'a, 'f>, StatusField) -> Value,
 }
@@ -402,15 +402,10 @@ impl<'a, 'f> Emitter<'a, 'f> {
         Some(&member.tight_loop)
     }
 
-    /// The floating-point registers whose doubles need not be in memory.
-    fn late_doubles(&self) -> FloatRegisters {
-        let tight_loop = self.tight_loop();
-        tight_loop.map_or(FloatRegisters::NONE, |tight_loop| tight_loop.late_doubles)
-    }
-
     /// Whether the double of a floating-point register need not be in memory.
     pub fn may_be_late(&self, register: u8) -> bool {
-        self.late_doubles().contains(register)
+        let tight_loop = self.tight_loop();
+        tight_loop.is_some_and(|tight_loop| tight_loop.late_doubles.contains(register))
     }
 
     /// Changes a slot before what the instruction does is certain: whoever does that stores it then. Where the
@@ -486,10 +481,6 @@ impl<'a, 'f> Emitter<'a, 'f> {
         for slot in targets.iter() {
             self.get(slot);
         }
-        // Behind it memory may lack them, so they are to have values there.
-        for register in self.floats_written().intersection(self.late_doubles()).iter() {
-            (self.functions.at_hand)(self, register);
-        }
         let [then, otherwise, join] = [(); 3].map(|()| self.builder.create_block());
         self.ins().brif(condition, then, &[], otherwise, &[]);
         self.begin(then);
@@ -507,12 +498,18 @@ impl<'a, 'f> Emitter<'a, 'f> {
             is_merged.then_some((register, after, before))
         });
         let doubles: Vec<(u8, Double, Option<Double>)> = doubles.collect();
-        let merged: Vec<Value> = doubles
-            .iter()
-            .map(|_| self.builder.append_block_param(join, F64))
-            .collect();
+        let (late, was_late) = (&self.known.floats, &before.floats);
+        let may_differ = late.late().chain(was_late.late()).map(|(register, _)| register);
+        let differ =
+            may_differ.filter(|&register| late.late_value(register) != was_late.late_value(register));
+        let differ: BTreeSet<u8> = differ.collect();
+        let [merged, merged_late] = [doubles.len(), differ.len()].map(|count| {
+            let parameters = (0..count).map(|_| self.builder.append_block_param(join, F64));
+            parameters.collect::<Vec<Value>>()
+        });
         let values = doubles.iter().map(|(_, after, _)| after.value.into());
-        let values: Vec<BlockArg> = values.collect();
+        let mut values: Vec<BlockArg> = values.collect();
+        values.extend(self.late_arguments(&differ));
         self.ins().jump(join, &values);
         self.begin(otherwise);
         let after = replace(&mut self.known, before);
@@ -521,7 +518,8 @@ impl<'a, 'f> Emitter<'a, 'f> {
             // Whoever reads it nevertheless goes to the interpreter's function.
             None => self.ins().f64const(f64::NAN).into(),
         });
-        let values: Vec<BlockArg> = values.collect();
+        let mut values: Vec<BlockArg> = values.collect();
+        values.extend(self.late_arguments(&differ));
         self.ins().jump(join, &values);
         self.begin(join);
         self.known.late = self.known.late.union(after.late);
@@ -532,8 +530,24 @@ impl<'a, 'f> Emitter<'a, 'f> {
                 value,
                 is_single: after.is_single && before.is_none_or(|before| before.is_single),
             };
+            let late = self.known.floats.late_value(register);
             self.known.floats.note(register, Some(double));
+            if let Some(late) = late {
+                self.known.floats.note_late(register, late);
+            }
         }
+        for (register, value) in differ.into_iter().zip(merged_late) {
+            self.known.floats.note_late(register, value);
+        }
+    }
+
+    /// What memory lacks of some registers: NaNs where it has them.
+    fn late_arguments(&mut self, registers: &BTreeSet<u8>) -> Vec<BlockArg> {
+        let arguments = registers.iter().map(|&register| {
+            let value = self.known.floats.late_value(register);
+            value.unwrap_or_else(|| self.ins().f64const(f64::NAN)).into()
+        });
+        arguments.collect()
     }
 
     /// Goes on with a block to which nothing else will jump.
@@ -603,7 +617,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.predicate_word_if_late();
         self.store_late();
         self.known.late = Slots::NONE;
-        self.known.floats.set_late(FloatRegisters::NONE);
+        self.known.floats.note_complete();
         self.complete_counts();
         (self.known.retired, self.known.completed) = (0, None);
         self.known.held.remove(Slot::RETIRED);
@@ -640,8 +654,9 @@ impl<'a, 'f> Emitter<'a, 'f> {
         if let Some((slot, value)) = self.known.before_settling {
             self.store_slot(value, slot);
         }
-        for register in self.known.floats.late().iter() {
-            (self.functions.store_late)(self, register);
+        let late: Vec<(u8, Value)> = self.known.floats.late().collect();
+        for (register, value) in late {
+            (self.functions.store_late)(self, register, value);
         }
     }
 

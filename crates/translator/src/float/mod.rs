@@ -78,13 +78,9 @@ fn place(emitter: &mut Emitter, register: u8) -> (Value, i32) {
 
 /// The two words of a register in memory, and whether they are a double's.
 fn load_words(emitter: &mut Emitter, register: u8) -> (Register, Value) {
-    let late = emitter.known.floats.late();
-    if late.contains(register & 127) {
-        store_late(emitter, register & 127);
-        emitter
-            .known
-            .floats
-            .set_late(late.without([register].into_iter().collect()));
+    if let Some(late) = emitter.known.floats.late_value(register & 127) {
+        store_late(emitter, register & 127, late);
+        emitter.known.floats.note_settled(register & 127);
     }
     let (address, offset) = place(emitter, register);
     let flags = emitter.floating_memory();
@@ -228,19 +224,18 @@ fn write_double(emitter: &mut Emitter, register: u8, value: Value) {
     mark_written(emitter, register);
 }
 
-/// As [`write_double`], of a double that is no NaN, and that is noted next: memory may get it later.
+/// As [`write_double`], of a double that is no NaN, which is noted next: memory may get it later.
 fn keep_double(emitter: &mut Emitter, register: u8, value: Value) {
     if !emitter.may_be_late(register) {
         return write_double(emitter, register, value);
     }
     emitter.known.floats.note(register, None);
-    emitter.known.floats.note_late(register);
+    emitter.known.floats.note_late(register, value);
     mark_written(emitter, register);
 }
 
-/// Stores the double of a register that memory lacks. Of a NaN memory has what that stands for.
-pub fn store_late(emitter: &mut Emitter, register: u8) {
-    let value = emitter.known.floats.late_double(register).value;
+/// Stores a double that memory lacks of a register. Where it is a NaN memory has what that stands for.
+pub fn store_late(emitter: &mut Emitter, register: u8, value: Value) {
     // Both ways find it.
     place(emitter, register);
     let is_nan = emitter.ins().fcmp(FloatCC::Unordered, value, value);

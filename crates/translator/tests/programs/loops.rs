@@ -1,8 +1,8 @@
 //! Random loops, and how they are executed.
 
 use sidestep_ia64::encoding::{
-    BranchKind, Bundle, Effects, Form, Operation, Precision, Target, Template, Unit, UnitClass, all_forms,
-    decode,
+    BranchKind, Bundle, Effects, FloatFormat, FloatTransfer, Form, Operation, Precision, StatusField, Target,
+    Template, Unit, UnitClass, all_forms, decode,
 };
 use sidestep_ia64::registers::application::{EC, LC};
 use sidestep_ia64::registers::frame::FrameMarker;
@@ -71,18 +71,64 @@ pub fn pipelined(source: &mut Source) -> Machine {
 /// A loop of random instructions that calls nothing and keeps the frame: it goes back to its first bundle by a counted
 /// or a conditional branch, and passes over some of its bundles.
 pub fn tight(source: &mut Source) -> Machine {
+    let forms: Vec<&Form> = plain_forms().collect();
+    tight_of(source, &forms)
+}
+
+/// The same of instructions that compute with doubles, most of them.
+pub fn tight_of_doubles(source: &mut Source) -> Machine {
+    let forms: Vec<&Form> = plain_forms().collect();
+    let of_doubles = forms.iter().filter(|form| computes_doubles(form.operation));
+    let of_doubles: Vec<&Form> = of_doubles.copied().collect();
+    // As many of these as of all others, or nothing else where those are of the floating-point unit.
+    let others = forms
+        .into_iter()
+        .filter(|form| form.class != UnitClass::F || source.below(64) == 0);
+    let mut forms: Vec<&Form> = others.collect();
+    let times = forms.len() / of_doubles.len() + 1;
+    forms.extend(of_doubles.repeat(times));
+    tight_of(source, &forms)
+}
+
+/// Whether an operation takes doubles from registers, or delivers one, where they hold doubles.
+fn computes_doubles(operation: Operation) -> bool {
+    use Operation as O;
+    match operation {
+        O::FloatMultiplyAdd {
+            precision, status, ..
+        } => precision != Precision::Dynamic && status == StatusField::S0,
+        O::LoadFloat { format, .. } | O::StoreFloat { format, .. } => {
+            matches!(format, FloatFormat::Single | FloatFormat::Double)
+        }
+        O::SetFloat { form } | O::GetFloat { form } => {
+            matches!(form, FloatTransfer::Single | FloatTransfer::Double)
+        }
+        O::FloatMerge { .. }
+        | O::FloatExtremum { .. }
+        | O::FloatCompare { .. }
+        | O::FloatClass { .. }
+        | O::ConvertFromFixed => true,
+        _ => false,
+    }
+}
+
+/// The forms of instructions that may stand in a tight loop, but for branches.
+fn plain_forms() -> impl Iterator<Item = &'static Form> {
     use UnitClass::{B, M};
     let changes = Effects::CHANGES_FRAME | Effects::CHANGES_STATUS | Effects::TRANSFERS;
-    let forms: Vec<&Form> = all_forms()
+    all_forms()
         .map(|(_, form)| form)
         .filter(|form| is_usual(form.operation) && form.class != B)
-        .filter(|form| {
+        .filter(move |form| {
             let effects = decode(Unit::M, form.value, 0).map(|instruction| instruction.effects());
             form.class != M || effects.is_ok_and(|effects| !effects.intersects(changes))
         })
-        .collect();
+}
+
+/// A tight loop of instructions of some forms.
+fn tight_of(source: &mut Source, forms: &[&Form]) -> Machine {
     let length = 2 + source.below(BODY - 2);
-    body(source, &forms, |source, bundle| {
+    body(source, forms, |source, bundle| {
         let back = 0u64.wrapping_sub(bundle);
         match bundle {
             _ if bundle == length - 1 => match source.below(3) {
