@@ -79,7 +79,16 @@ pub fn tight(source: &mut Source) -> Machine {
 pub fn tight_of_doubles(source: &mut Source) -> Machine {
     let forms: Vec<&Form> = plain_forms().collect();
     let of_doubles = forms.iter().filter(|form| computes_doubles(form.operation));
-    let of_doubles: Vec<&Form> = of_doubles.copied().collect();
+    let mut of_doubles: Vec<&Form> = of_doubles.copied().collect();
+    // There are fewer forms of these than of loads and comparisons.
+    let moves = of_doubles.iter().filter(|form| match form.operation {
+        Operation::FloatMerge { .. } | Operation::SetFloat { .. } | Operation::FloatMultiplyAdd { .. } => {
+            true
+        }
+        _ => false,
+    });
+    let moves: Vec<&Form> = moves.copied().collect();
+    of_doubles.extend(moves.repeat(4));
     // As many of these as of all others, or nothing else where those are of the floating-point unit.
     let others = forms
         .into_iter()
@@ -180,9 +189,12 @@ pub fn execute(processor: &mut Processor, seed: u64, mut run: impl FnMut(&mut Pr
     let has_nats = source.below(6) == 0;
     for register in 1..32 + STACKED {
         let nat = has_nats && source.below(24) == 0;
-        processor
-            .general
-            .set_with_nat(register, source.next() >> source.below(64), nat);
+        let value = match source.below(6) {
+            // What is no usual number where it is taken for one.
+            0 => source.float(true).as_double().unwrap_or(f64::NAN.to_bits()),
+            _ => source.next() >> source.below(64),
+        };
+        processor.general.set_with_nat(register, value, nat);
     }
     for register in [LC, EC] {
         processor.set_application(register, source.below(9));

@@ -214,8 +214,12 @@ pub fn instruction(
                 put(27, 4, source.below(3));
             }
             _ if form.class == UnitClass::F => {
-                for shift in [6, 13, 20, 27] {
-                    put(shift, 7, source.floating());
+                let [f1, f2, f3, f4] = [(); 4].map(|()| source.floating());
+                // A move from one register to another one has that one twice.
+                let is_move =
+                    matches!(decoded.operation, Operation::FloatMerge { .. }) && source.below(2) == 0;
+                for (shift, register) in [(6, f1), (13, f2), (20, if is_move { f2 } else { f3 }), (27, f4)] {
+                    put(shift, 7, register);
                 }
             }
             Operation::LoadFloat { .. } | Operation::SetFloat { .. } => put(6, 7, source.floating()),
