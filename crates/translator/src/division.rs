@@ -1,4 +1,5 @@
-//! Divisions that are written as one of the [sequences](SEQUENCES) of steps: which instructions of a block they are.
+//! Divisions and square roots that are written as one of the [sequences](SEQUENCES) of steps: which instructions of a
+//! block they are.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +47,15 @@ pub struct Plan {
     pub status: StatusField,
     /// Whether the quotient is made an integer with a sign.
     pub signedness: Signedness,
-    /// The register that has to hold [`TINY`](sidestep_ia64::float::division::TINY), if there is one.
-    pub tiny: Option<u8>,
+    /// By the place of a step, the registers that have to hold numbers there, with the bits of these in single precision.
+    pub numbers: BTreeMap<usize, Vec<(u8, u32)>>,
+}
+
+/// A step that an instruction is found to be.
+struct Found {
+    number: u8,
+    /// The registers that have to hold numbers.
+    numbers: Vec<(u8, u32)>,
 }
 
 /// What the second status field has by the software conventions, under which steps are computed.
@@ -73,31 +81,42 @@ fn bits_of(completer: Completer) -> Bits {
 }
 
 impl Plan {
-    /// The division that an approximation begins, if what follows it in its block, each with its place, are the steps
-    /// of one. `None` among these is an instruction that is illegal.
+    /// The division or root that an approximation begins, if what follows it in its block, each with its place, are the
+    /// steps of one. `None` among these is an instruction that is illegal.
     pub fn find<'a>(
         approximation: &Instruction,
         following: impl Iterator<Item = (usize, Option<&'a Instruction>)> + Clone,
     ) -> Option<Plan> {
-        let sequences = SEQUENCES.iter().enumerate();
-        sequences
-            .filter_map(|sequence| Plan::of(approximation, following.clone(), sequence))
+        let is_root = matches!(
+            approximation.operation,
+            Operation::FloatReciprocalSquareRootApproximation { .. }
+        );
+        let operands = match is_root {
+            true => vec![(approximation.f3() & 127, Operand::Dividend)],
+            false => vec![
+                (approximation.f2() & 127, Operand::Dividend),
+                (approximation.f3() & 127, Operand::Divisor),
+            ],
+        };
+        let holders: BTreeMap<u8, Operand> = operands.iter().copied().collect();
+        if holders.len() < operands.len() || approximation.p2() == 0 {
+            return None;
+        }
+        SEQUENCES
+            .iter()
+            .enumerate()
+            .filter(|(_, sequence)| sequence.quotient.is_root() == is_root)
+            .filter_map(|sequence| Plan::of(approximation, following.clone(), holders.clone(), sequence))
             .next()
     }
 
     fn of<'a>(
         approximation: &Instruction,
         following: impl Iterator<Item = (usize, Option<&'a Instruction>)>,
+        mut holders: BTreeMap<u8, Operand>,
         (number, sequence): (usize, &'static Sequence),
     ) -> Option<Plan> {
         let predicate = approximation.p2();
-        let mut holders = BTreeMap::from([
-            (approximation.f2() & 127, Operand::Dividend),
-            (approximation.f3() & 127, Operand::Divisor),
-        ]);
-        if holders.len() < 2 || predicate == 0 {
-            return None;
-        }
         holders.insert(approximation.f1() & 127, Operand::Approximation);
         let mut plan = Plan {
             number,
@@ -106,17 +125,20 @@ impl Plan {
             last: 0,
             status: STEPS_STATUS,
             signedness: Signedness::Signed,
-            tiny: None,
+            numbers: BTreeMap::new(),
         };
-        let mut overwritten = Vec::new();
         for (index, instruction) in following {
             let instruction = instruction?;
             let target = instruction.f1() & 127;
-            if let Some(step) = plan.step(instruction, predicate, &holders, &overwritten) {
-                plan.steps.insert(index, step);
-                holders.insert(target, Operand::Step(step));
-                overwritten.push(target);
-                let is_last = usize::from(step) + 1 == sequence.steps.len();
+            if let Some(Found { number, numbers }) = plan.step(instruction, predicate, &holders) {
+                plan.steps.insert(index, number);
+                let known = numbers
+                    .iter()
+                    .map(|&(register, bits)| (register, Operand::Number(bits)));
+                holders.extend(known);
+                plan.numbers.insert(index, numbers);
+                holders.insert(target, Operand::Step(number));
+                let is_last = usize::from(number) + 1 == sequence.steps.len();
                 if is_last && sequence.quotient.is_number() {
                     plan.last = index;
                     return Some(plan);
@@ -136,7 +158,7 @@ impl Plan {
                     return Some(plan);
                 }
             }
-            if !leaves_alone(instruction, predicate, &mut holders, &mut overwritten) {
+            if !leaves_alone(instruction, predicate, &mut holders) {
                 return None;
             }
         }
@@ -149,8 +171,7 @@ impl Plan {
         instruction: &Instruction,
         predicate: u8,
         holders: &BTreeMap<u8, Operand>,
-        overwritten: &[u8],
-    ) -> Option<u8> {
+    ) -> Option<Found> {
         let Operation::FloatMultiplyAdd {
             function,
             precision,
@@ -169,52 +190,55 @@ impl Plan {
         if instruction.predicate() != predicate || !may_be_step(target) {
             return None;
         }
-        let factor = |register: u8| match register {
+        let held = |register: u8| match register {
             1 => Some(Operand::One),
             _ => holders.get(&register).copied(),
         };
-        let factors = [factor(one)?, factor(other)?];
-        let known = match addend {
+        if [one, other].contains(&0) {
+            return None;
+        }
+        let factors = [held(one), held(other)];
+        let added = match addend {
             0 => Some(Operand::Nothing),
-            _ => factor(addend),
+            _ => held(addend),
         };
         let count = self.sequence.steps.len();
         let steps = self.sequence.steps.iter().enumerate();
         for (number, step) in steps {
-            // What it delivers goes back to the precision's own range.
+            // The one that delivers a number goes back to the precision's own range, or need not.
             let is_last = number + 1 == count && self.sequence.quotient.is_number();
             let is_found = self.steps.values().any(|&found| usize::from(found) == number);
-            // Whatever is in no other role is the small number, if that is what the register holds.
-            let addend_is = known.unwrap_or(Operand::Tiny);
-            let is_new = known.is_some() || !overwritten.contains(&addend);
             if is_found
                 || step.function != function
                 || step.precision != bits_of(precision)
-                || !step.takes(factors, addend_is)
-                || !is_new
-                || (status == STEPS_STATUS) == is_last
+                || status != STEPS_STATUS && !is_last
             {
                 continue;
             }
+            // Whatever is in no other role is a number, if that is what the register holds.
+            let Some(taken) = step.takes(factors, added) else {
+                continue;
+            };
             if is_last {
                 self.status = status;
             }
-            if addend_is == Operand::Tiny {
-                self.tiny = Some(addend);
-            }
-            return Some(number as u8);
+            let given = [(one, factors[0]), (other, factors[1]), (addend, added)];
+            let taken = [taken[0], taken[1], step.addend];
+            let numbers = given.into_iter().zip(taken).filter_map(|given| match given {
+                ((register, None), Operand::Number(bits)) => Some((register, bits)),
+                _ => None,
+            });
+            return Some(Found {
+                number: number as u8,
+                numbers: numbers.collect(),
+            });
         }
         None
     }
 }
 
 /// Whether an instruction leaves a division alone that it is no step of; forgets operands that it overwrites.
-fn leaves_alone(
-    instruction: &Instruction,
-    predicate: u8,
-    holders: &mut BTreeMap<u8, Operand>,
-    overwritten: &mut Vec<u8>,
-) -> bool {
+fn leaves_alone(instruction: &Instruction, predicate: u8, holders: &mut BTreeMap<u8, Operand>) -> bool {
     if instruction.always_transfers() || changes_controls(instruction) {
         return false;
     }
@@ -229,7 +253,6 @@ fn leaves_alone(
             Resource::Float(register) if holds_step(holders, register) => return false,
             Resource::Float(register) => {
                 holders.remove(register);
-                overwritten.push(*register);
             }
             Resource::Predicate(written) if *written == predicate => return false,
             Resource::Predicates | Resource::RotatingPredicates | Resource::FrameMarker => return false,

@@ -172,9 +172,11 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
             float::arithmetic::to_fixed(emitter, instruction, signedness, rounding, status);
         }),
         O::ConvertFromFixed => float::arithmetic::from_fixed(emitter, instruction),
-        O::FloatReciprocalApproximation { .. } => float::division::begin(emitter, instruction),
+        O::FloatReciprocalApproximation { .. } => {
+            float::division::begin(emitter, instruction, float::nearest::reciprocal);
+        }
         O::FloatReciprocalSquareRootApproximation { .. } => {
-            float::nearest::reciprocal_root(emitter, instruction);
+            float::division::begin(emitter, instruction, float::nearest::reciprocal_root);
         }
 
         // The register stack.

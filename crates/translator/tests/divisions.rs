@@ -13,7 +13,7 @@ use sidestep_ia64::encoding::{
     BaseUpdate, Bundle, FixedRounding, Form, LoadKind, Operation, Precision as Completer, Signedness, Size,
     StatusField, Template, Unit, UnitClass, all_forms,
 };
-use sidestep_ia64::float::division::{Operand, Quotient, SEQUENCES, Sequence, TINY};
+use sidestep_ia64::float::division::{Operand, Quotient, SEQUENCES, Sequence};
 use sidestep_ia64::float::register::EXPONENT_INTEGER;
 use sidestep_ia64::float::{Flags, FloatRegister, Precision, StatusRegister};
 use sidestep_ia64::layout::DIVISION_SITES;
@@ -72,14 +72,23 @@ impl Holders {
     }
 }
 
+/// The numbers that a sequence takes, each with the register that holds it.
+fn numbers(sequence: &Sequence) -> Vec<(Operand, u8)> {
+    let taken = sequence.steps.iter();
+    let taken = taken.flat_map(|step| [step.factors[0], step.factors[1], step.addend]);
+    let mut numbers: Vec<Operand> = taken
+        .filter(|taken| matches!(taken, Operand::Number(_)))
+        .collect();
+    numbers.sort_unstable_by_key(|number| format!("{number:?}"));
+    numbers.dedup();
+    numbers.into_iter().zip([11, 16, 17, 18, 19, 20, 21]).collect()
+}
+
 /// The instructions of a division, and the predicate that its steps are under. Its operands are in f8 and f9, which may
 /// have to be made numbers first, and the small number is in f11.
 fn division(source: &mut Source, sequence: &Sequence, of_integers: bool) -> (Vec<u64>, u8) {
-    let mut holders = Holders(vec![
-        (Operand::Dividend, 8),
-        (Operand::Divisor, 9),
-        (Operand::Tiny, 11),
-    ]);
+    let mut holders = Holders(vec![(Operand::Dividend, 8), (Operand::Divisor, 9)]);
+    holders.0.extend(numbers(sequence));
     let predicate = 6 + source.below(8) as u8;
     let status = |is_last: bool| match is_last {
         true => StatusField::S0,
@@ -87,14 +96,23 @@ fn division(source: &mut Source, sequence: &Sequence, of_integers: bool) -> (Vec
     };
     let of_numbers = sequence.quotient.is_number();
     let approximation = holders.hold(source, sequence, Operand::Approximation, 0);
-    let operation = Operation::FloatReciprocalApproximation {
-        status: status(of_numbers),
+    let operation = match sequence.quotient.is_root() {
+        false => Operation::FloatReciprocalApproximation {
+            status: status(of_numbers),
+        },
+        true => Operation::FloatReciprocalSquareRootApproximation {
+            status: status(of_numbers),
+        },
     };
+    // The registers of a root are the target and the second operand.
+    let divisor = if sequence.quotient.is_root() { 8 } else { 9 };
+    // GCC leaves some last steps in the range of the registers.
+    let ends_in_range = source.below(3) != 0;
     let mut slots = Vec::new();
     if of_integers {
         slots.extend([8, 9].map(|register| slot(Operation::ConvertFromFixed, 0, [register, register, 0, 0])));
     }
-    slots.push(slot(operation, 0, [approximation, 8, 9, predicate]));
+    slots.push(slot(operation, 0, [approximation, 8, divisor, predicate]));
     for (number, step) in sequence.steps.iter().enumerate() {
         let is_last = number + 1 == sequence.steps.len();
         let [one, other, addend] =
@@ -111,7 +129,7 @@ fn division(source: &mut Source, sequence: &Sequence, of_integers: bool) -> (Vec
                 Precision::Double => Completer::Double,
                 Precision::Extended => Completer::Dynamic,
             },
-            status: status(is_last && of_numbers),
+            status: status(is_last && of_numbers && ends_in_range),
         };
         slots.push(slot(
             operation,
@@ -134,7 +152,7 @@ fn division(source: &mut Source, sequence: &Sequence, of_integers: bool) -> (Vec
 /// What a division takes.
 #[derive(Clone, Copy)]
 struct Kind {
-    quotient: Quotient,
+    sequence: &'static Sequence,
     /// Whether operands are integers that the code makes numbers of.
     of_integers: bool,
 }
@@ -187,7 +205,7 @@ fn part(source: &mut Source) -> (Vec<Bundle>, Kind) {
     });
     let bundles = bundles.collect();
     let kind = Kind {
-        quotient: sequence.quotient,
+        sequence,
         of_integers,
     };
     (bundles, kind)
@@ -208,18 +226,24 @@ fn operand(source: &mut Source, kind: Kind) -> FloatRegister {
         return source.float(true);
     }
     let sign = [1.0, -1.0][source.below(2) as usize];
-    match kind.quotient {
-        Quotient::Double => {
+    let quotient = kind.sequence.quotient;
+    // Most radicands are positive.
+    let sign = match quotient.is_root() && source.below(8) != 0 {
+        true => 1.0,
+        false => sign,
+    };
+    match quotient {
+        Quotient::Double | Quotient::Root => {
             let fraction = source.next() >> 12;
             let exponent = 1023 - 40 + source.below(80);
             FloatRegister::from_double((sign * f64::from_bits(exponent << 52 | fraction)).to_bits())
         }
-        Quotient::Single => {
+        Quotient::Single | Quotient::SingleRoot => {
             let number = sign * (1 + source.below(1 << 24)) as f64 / (1 << 12) as f64;
             FloatRegister::from_single((number as f32).to_bits())
         }
         Quotient::Integer | Quotient::ShortInteger => {
-            let above = if kind.quotient == Quotient::Integer { 0 } else { 32 };
+            let above = if quotient == Quotient::Integer { 0 } else { 32 };
             let number = source.next() >> above >> source.below(64 - above);
             if kind.of_integers {
                 let number = if sign < 0.0 { number.wrapping_neg() } else { number };
@@ -246,8 +270,12 @@ fn prepare(processor: &mut Processor, source: &mut Source, kind: Kind) {
     for register in [8, 9] {
         processor.set_floating(register, operand(source, kind));
     }
-    if source.below(8) != 0 {
-        processor.set_floating(11, TINY);
+    for (number, register) in numbers(kind.sequence) {
+        if let Operand::Number(bits) = number
+            && source.below(40) != 0
+        {
+            processor.set_floating(register, FloatRegister::from_single(bits));
+        }
     }
     if source.below(8) != 0 {
         let mut status = StatusRegister::LINUX;
@@ -321,7 +349,7 @@ fn short_division(operands: [u8; 2], first: u8) -> Vec<u64> {
         Operand::Approximation => first,
         Operand::One => 1,
         Operand::Nothing => 0,
-        Operand::Tiny => 11,
+        Operand::Number(_) => 11,
         Operand::Step(number) => first + 1 + number,
     };
     for (step, number) in sequence.steps.iter().zip(0..) {
@@ -347,7 +375,8 @@ fn prepare_integers(processor: &mut Processor, integers: &[(u8, u32)]) {
     for &(register, integer) in integers {
         processor.set_floating(register, FloatRegister::from_double(f64::from(integer).to_bits()));
     }
-    processor.set_floating(11, TINY);
+    let tiny = FloatRegister::from_double((1.0 / (1u64 << 34) as f64).to_bits());
+    processor.set_floating(11, tiny);
     let mut status = StatusRegister::LINUX;
     status.raise(StatusField::S1, Flags::INEXACT);
     processor.set_application(FPSR, status.bits());

@@ -1,6 +1,7 @@
 //! Divisions as compilers and their libraries write them: an approximation of the divisor's reciprocal, steps that make
 //! it better, and one that delivers the quotient, which is the rounded one, or for integers the one that rounding
-//! towards zero makes right.
+//! towards zero makes right. Square roots are written in the same way and stand among them: what is said of a division
+//! here, of its dividend and of its quotient, is said of a root, its radicand and itself, too.
 //!
 //! A back end may compute such a quotient by itself, faster than by its steps. Nobody looks at what the steps leave in
 //! their registers, as a rule, but somebody may. So a register can stand for a [step](SEQUENCES) of a division whose
@@ -13,26 +14,26 @@
 use std::mem::offset_of;
 
 use super::control::{Control, Flags, Precision, Range, Rounding};
-use super::reciprocal::reciprocal;
-use super::register::{EXPONENT_BIAS, EXPONENT_INTEGER, FloatRegister};
+use super::reciprocal::{reciprocal, reciprocal_root};
+use super::register::{EXPONENT_INTEGER, FloatRegister};
 use super::{multiply, multiply_add};
 use crate::encoding::MultiplyAdd;
 
 /// What a step takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
-    /// The dividend.
+    /// The dividend, or the radicand.
     Dividend,
     /// The divisor.
     Divisor,
-    /// The approximation of the divisor's reciprocal, of `frcpa`.
+    /// The approximation of the divisor's reciprocal, of `frcpa`, or of the root's, of `frsqrta`.
     Approximation,
     /// f1.
     One,
     /// f0 in the addend's place: there is none.
     Nothing,
-    /// [`TINY`], in a register of its own.
-    Tiny,
+    /// A number in a register of its own, by its bits as one of single precision.
+    Number(u32),
     /// What an earlier step has delivered.
     Step(u8),
 }
@@ -61,15 +62,24 @@ pub enum Quotient {
     Integer,
     /// The same for integers of 32 bits.
     ShortInteger,
+    /// The rounded square root of a number of double precision.
+    Root,
+    /// The same in single precision.
+    SingleRoot,
 }
 
 impl Quotient {
     /// Whether the last step delivers the quotient, which is a number.
     pub fn is_number(self) -> bool {
         match self {
-            Quotient::Double | Quotient::Single => true,
+            Quotient::Double | Quotient::Single | Quotient::Root | Quotient::SingleRoot => true,
             Quotient::Integer | Quotient::ShortInteger => false,
         }
+    }
+
+    /// Whether it is a square root.
+    pub fn is_root(self) -> bool {
+        matches!(self, Quotient::Root | Quotient::SingleRoot)
     }
 }
 
@@ -82,11 +92,15 @@ pub struct Sequence {
     pub steps: &'static [Step],
 }
 
-/// What [`Quotient::ShortInteger`] adds to an error: 2^-34.
-pub const TINY: FloatRegister = FloatRegister::new(false, EXPONENT_BIAS - 34, 1 << 63);
-
 use Operand::Step as Of;
-use Operand::{Approximation, Dividend, Divisor, Nothing, One, Tiny};
+use Operand::{Approximation, Dividend, Divisor, Nothing, One};
+
+const fn number(value: f32) -> Operand {
+    Operand::Number(value.to_bits())
+}
+
+const HALF: Operand = number(0.5);
+const THREE_EIGHTHS: Operand = number(0.375);
 
 const fn step(function: MultiplyAdd, factors: [Operand; 2], addend: Operand) -> Step {
     Step {
@@ -111,7 +125,7 @@ const fn to(precision: Precision, step: Step) -> Step {
 }
 
 /// The sequences that are known.
-pub const SEQUENCES: [Sequence; 4] = [
+pub const SEQUENCES: [Sequence; 9] = [
     Sequence {
         quotient: Quotient::Double,
         steps: &[
@@ -157,8 +171,93 @@ pub const SEQUENCES: [Sequence; 4] = [
             add([Dividend, Approximation], Nothing),
             less(One, [Divisor, Approximation]),
             add([Of(1), Of(0)], Of(0)),
-            add([Of(1), Of(1)], Tiny),
+            add([Of(1), Of(1)], number(1.0 / (1u64 << 34) as f32)),
             add([Of(3), Of(2)], Of(2)),
+        ],
+    },
+    // Of the C library's mathematics.
+    Sequence {
+        quotient: Quotient::Root,
+        steps: &[
+            add([HALF, Approximation], Nothing),
+            add([Dividend, Approximation], Nothing),
+            less(HALF, [Of(1), Of(0)]),
+            add([number(2.5), Of(2)], number(1.5)),
+            add([Of(2), Of(2)], Nothing),
+            add([number(14.4375), Of(2)], number(7.875)),
+            add([Of(4), Of(3)], Of(2)),
+            add([Of(4), Of(4)], Nothing),
+            add([Of(2), Of(5)], number(4.375)),
+            add([Of(6), Of(1)], Of(1)),
+            add([Of(1), Of(7)], Nothing),
+            add([Of(7), Of(8)], Of(6)),
+            to(Precision::Double, add([Of(8), Of(10)], Of(9))),
+            add([Of(11), Of(0)], Of(0)),
+            less(Dividend, [Of(12), Of(12)]),
+            to(Precision::Double, add([Of(14), Of(13)], Of(12))),
+        ],
+    },
+    Sequence {
+        quotient: Quotient::SingleRoot,
+        steps: &[
+            add([HALF, Approximation], Nothing),
+            add([Dividend, Approximation], Nothing),
+            less(HALF, [Of(1), Of(0)]),
+            add([HALF, One], One),
+            add([Of(3), Of(2)], One),
+            add([Of(2), Of(1)], Nothing),
+            add([Of(2), Of(0)], Nothing),
+            to(Precision::Single, add([Of(4), Of(5)], Of(1))),
+            add([Of(4), Of(6)], Of(0)),
+            less(Dividend, [Of(7), Of(7)]),
+            to(Precision::Single, add([Of(9), Of(8)], Of(7))),
+        ],
+    },
+    // What GCC emits in line, of single precision for throughput and for latency.
+    Sequence {
+        quotient: Quotient::Root,
+        steps: &[
+            add([Dividend, Approximation], Nothing),
+            add([HALF, Approximation], Nothing),
+            less(HALF, [Of(0), Of(1)]),
+            add([Of(0), Of(2)], Of(0)),
+            add([Of(1), Of(2)], Of(1)),
+            less(HALF, [Of(3), Of(4)]),
+            add([Of(3), Of(5)], Of(3)),
+            add([Of(4), Of(5)], Of(4)),
+            less(Dividend, [Of(6), Of(6)]),
+            add([Of(8), Of(7)], Of(6)),
+            less(Dividend, [Of(9), Of(9)]),
+            to(Precision::Double, add([Of(10), Of(7)], Of(9))),
+        ],
+    },
+    Sequence {
+        quotient: Quotient::SingleRoot,
+        steps: &[
+            add([Dividend, Approximation], Nothing),
+            less(One, [Of(0), Approximation]),
+            add([THREE_EIGHTHS, Of(1)], HALF),
+            add([Approximation, Of(1)], Nothing),
+            add([Of(3), Of(2)], Approximation),
+            to(Precision::Single, add([Dividend, Of(4)], Nothing)),
+            add([HALF, Of(4)], Nothing),
+            less(Dividend, [Of(5), Of(5)]),
+            to(Precision::Single, add([Of(7), Of(6)], Of(5))),
+        ],
+    },
+    Sequence {
+        quotient: Quotient::SingleRoot,
+        steps: &[
+            add([Dividend, Approximation], Nothing),
+            add([HALF, Approximation], Nothing),
+            less(One, [Of(0), Approximation]),
+            add([THREE_EIGHTHS, Of(2)], HALF),
+            add([Of(2), Of(0)], Nothing),
+            add([Of(2), Of(1)], Nothing),
+            to(Precision::Single, add([Of(4), Of(3)], Of(0))),
+            add([Of(5), Of(3)], Of(1)),
+            less(Dividend, [Of(6), Of(6)]),
+            to(Precision::Single, add([Of(8), Of(7)], Of(6))),
         ],
     },
 ];
@@ -170,10 +269,17 @@ fn of_integer(is_negative: bool, magnitude: u64) -> FloatRegister {
 }
 
 impl Step {
-    /// Whether it takes these operands, whichever is multiplied by which.
-    pub fn takes(&self, [one, other]: [Operand; 2], addend: Operand) -> bool {
+    /// The factors in an order in which it takes these operands, of which `None` is in no known role: that is any
+    /// number.
+    pub fn takes(&self, [one, other]: [Option<Operand>; 2], addend: Option<Operand>) -> Option<[Operand; 2]> {
+        let is = |taken: Operand, given: Option<Operand>| match given {
+            Some(given) => given == taken,
+            None => matches!(taken, Operand::Number(_)),
+        };
         let [first, second] = self.factors;
-        self.addend == addend && ((first, second) == (one, other) || (first, second) == (other, one))
+        let orders = [[first, second], [second, first]];
+        let mut orders = orders.into_iter().filter(|_| is(self.addend, addend));
+        orders.find(|&[first, second]| is(first, one) && is(second, other))
     }
 }
 
@@ -186,8 +292,13 @@ impl Sequence {
     pub fn step(&self, number: usize, dividend: FloatRegister, divisor: FloatRegister) -> FloatRegister {
         let control =
             |precision| Control::new(precision, Range::Register, Rounding::Nearest, false, Flags::all());
-        let approximation = reciprocal(dividend, divisor, &control(Precision::Extended))
-            .map_or(FloatRegister::ZERO, |approximation| approximation.result.value);
+        let extended = control(Precision::Extended);
+        let approximation = match self.quotient.is_root() {
+            true => reciprocal_root(dividend, &extended),
+            false => reciprocal(dividend, divisor, &extended),
+        };
+        let approximation =
+            approximation.map_or(FloatRegister::ZERO, |approximation| approximation.result.value);
         let mut delivered: Vec<FloatRegister> = Vec::new();
         for step in &self.steps[..=number] {
             let value = |operand| match operand {
@@ -196,7 +307,7 @@ impl Sequence {
                 Operand::Approximation => approximation,
                 Operand::One => FloatRegister::ONE,
                 Operand::Nothing => FloatRegister::ZERO,
-                Operand::Tiny => TINY,
+                Operand::Number(bits) => FloatRegister::from_single(bits),
                 Operand::Step(number) => delivered[usize::from(number)],
             };
             let [one, other] = step.factors.map(value);
@@ -221,7 +332,7 @@ impl Sequence {
 pub(crate) struct Divisions {
     /// By site: whose it is, which of the two is the latest, and whether that has come to its end.
     states: [u64; Divisions::SITES],
-    /// The dividend and the divisor, as doubles or integers.
+    /// The dividend and the divisor, as doubles or integers; of a root the radicand twice.
     operands: [[u64; 2]; 2 * Divisions::SITES],
 }
 
@@ -238,8 +349,8 @@ impl Divisions {
     /// and from where on the site and which of its two divisions. With that the first word is not zero, and no
     /// significand of a normal value.
     pub(crate) const SEQUENCE_SHIFT: u32 = 4;
-    pub(crate) const UNSIGNED: u64 = 1 << 6;
-    pub(crate) const DIVISION_SHIFT: u32 = 8;
+    pub(crate) const UNSIGNED: u64 = 1 << 8;
+    pub(crate) const DIVISION_SHIFT: u32 = 9;
     pub(crate) const MARK: u64 = 1 << 32;
 
     pub(crate) fn new() -> Divisions {
@@ -255,10 +366,10 @@ impl Divisions {
     pub(crate) fn step(&self, word: u64) -> FloatRegister {
         let field = |shift: u32, bits: u32| (word >> shift) as usize & ((1 << bits) - 1);
         let division = field(Divisions::DIVISION_SHIFT, (2 * Divisions::SITES).ilog2());
-        let sequence = &SEQUENCES[field(Divisions::SEQUENCE_SHIFT, 2)];
-        let operand = |bits: u64| match sequence.quotient {
-            Quotient::Double | Quotient::Single => FloatRegister::from_double(bits),
-            Quotient::Integer | Quotient::ShortInteger => {
+        let sequence = &SEQUENCES[field(Divisions::SEQUENCE_SHIFT, 4)];
+        let operand = |bits: u64| match sequence.quotient.is_number() {
+            true => FloatRegister::from_double(bits),
+            false => {
                 let is_negative = word & Divisions::UNSIGNED == 0 && bits.cast_signed() < 0;
                 of_integer(is_negative, if is_negative { bits.wrapping_neg() } else { bits })
             }
@@ -380,6 +491,29 @@ mod tests {
                 let operands = [dividend, divisor].map(|number| FloatRegister::from_single(number.to_bits()));
                 let quotient = last(Quotient::Single, operands);
                 prop_assert_eq!(quotient, FloatRegister::from_single((dividend / divisor).to_bits()));
+            }
+        }
+
+        #[test]
+        fn steps_of_roots_end_with_the_rounded_root(number in doubles(), nearby in -2i64..3) {
+            let number = number.abs();
+            // One whose root is near a double, or near the middle of two.
+            let near = f64::from_bits((number * number).to_bits().wrapping_add_signed(nearby));
+            for sequence in SEQUENCES.iter().filter(|sequence| sequence.quotient == Quotient::Root) {
+                for radicand in [number, near] {
+                    let register = FloatRegister::from_double(radicand.to_bits());
+                    let root = sequence.step(sequence.steps.len() - 1, register, register);
+                    prop_assert_eq!(root, FloatRegister::from_double(radicand.sqrt().to_bits()));
+                }
+            }
+            let number = number.powf(0.06) as f32;
+            let near = f32::from_bits((number * number).to_bits().wrapping_add_signed(nearby as i32));
+            for sequence in SEQUENCES.iter().filter(|sequence| sequence.quotient == Quotient::SingleRoot) {
+                for radicand in [number, near] {
+                    let register = FloatRegister::from_single(radicand.to_bits());
+                    let root = sequence.step(sequence.steps.len() - 1, register, register);
+                    prop_assert_eq!(root, FloatRegister::from_single(radicand.sqrt().to_bits()));
+                }
             }
         }
 

@@ -1,9 +1,10 @@
-//! Divisions that are written as a [sequence](sidestep_ia64::float::division) of steps: the host divides, and registers
-//! stand for the steps that nobody looks at.
+//! Divisions and square roots that are written as a [sequence](sidestep_ia64::float::division) of steps: the host
+//! computes them, and registers stand for the steps that nobody looks at.
 //!
-//! Behind an approximation (`frcpa`) that begins such a sequence it is found out whether the host's quotient is the
+//! Behind an approximation (`frcpa`, `frsqrta`) that begins such a sequence it is found out whether the host's quotient is the
 //! sequence's: its operands are normal values or integers, results are rounded to nearest, the steps have room for all
-//! bits, and the inexact flags are set already. If so each step notes in its register which one it is, and the last one
+//! bits, and the inexact flags are set already. A number that a step takes has to be in its register when it comes to
+//! that: it may be loaded between the steps. If all is so each step notes in its register which one it is, and the last one
 //! delivers the quotient. If not all of them are computed. Either way registers are those of the guest between any two
 //! of its instructions.
 
@@ -22,26 +23,27 @@ use sidestep_ia64::layout;
 use super::arithmetic::{is_usual, narrowed, unless_controls};
 use super::{
     DOUBLE, EXPONENT_MASK, Register, SINGLE, double, either, is_not_well_above, is_writable, mark_written,
-    nearest, read, store_words, write_double, write_integer,
+    read, store_words, write_double, write_integer,
 };
 use crate::division::{Division, Plan, STEPS_STATUS};
 use crate::emitter::{Double, Emitter};
 
-/// The small number of [`Quotient::ShortInteger`].
-const TINY: f64 = 1.0 / (1u64 << 34) as f64;
-
 /// Whose the next site is; zero is nobody.
 static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
 
-/// `frcpa`, which may begin a division.
-pub fn begin(emitter: &mut Emitter, instruction: &Instruction) {
+/// `frcpa` or `frsqrta`, which may begin a division or a root; what it is otherwise emits `approximate`.
+pub fn begin(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    approximate: impl FnOnce(&mut Emitter, &Instruction),
+) {
     let is_emitted = is_writable(instruction.f1()) && instruction.predicate() == 0;
     let plan = match is_emitted && emitter.is_fused() {
         true => Plan::find(instruction, emitter.following()),
         false => None,
     };
     let Some(plan) = plan else {
-        return nearest::reciprocal(emitter, instruction);
+        return approximate(emitter, instruction);
     };
     // The approximation may take an operand's place.
     let registers = [instruction.f2(), instruction.f3()];
@@ -50,10 +52,11 @@ pub fn begin(emitter: &mut Emitter, instruction: &Instruction) {
         Quotient::Double | Quotient::Single => divide(emitter, &plan, registers, &mut rare),
         Quotient::Integer => divide_integers(emitter, &plan, registers, 64, &mut rare),
         Quotient::ShortInteger => divide_integers(emitter, &plan, registers, 32, &mut rare),
+        Quotient::Root | Quotient::SingleRoot => root(emitter, &plan, registers[1], &mut rare),
     };
-    unless_steps_are_usual(emitter, &plan, &mut rare);
+    unless_steps_are_usual(emitter, &mut rare);
     let is_rare = rare.expect("the steps decide");
-    nearest::reciprocal(emitter, instruction);
+    approximate(emitter, instruction);
     let is_usual = emitter.ins().icmp_imm_u(IntCC::Equal, is_rare, 0);
     let owner = NEXT_OWNER.fetch_add(1, Ordering::Relaxed);
     let [begins, join] = [(); 2].map(|()| emitter.builder.create_block());
@@ -135,21 +138,45 @@ fn state_of(site: usize) -> usize {
     layout::DIVISION_STATES + site * 8
 }
 
-/// Makes `rare` true unless the steps round to nearest, with room for all bits and their inexact flag set, and what
-/// they take beside the operands is there.
-fn unless_steps_are_usual(emitter: &mut Emitter, plan: &Plan, rare: &mut Option<Value>) {
+/// Makes `rare` true unless the steps round to nearest, with room for all bits and their inexact flag set.
+fn unless_steps_are_usual(emitter: &mut Emitter, rare: &mut Option<Value>) {
     let [of_format, of_range] =
         [Bits::Extended, Bits::Double].map(|bits| StatusRegister::nearest_controls(STEPS_STATUS, bits));
     let controls = (of_format.0 | of_range.0, of_format.1 | of_range.1);
     let is_inexact = unless_controls(emitter, STEPS_STATUS, controls, rare);
     let is_clear = emitter.ins().icmp_imm_u(IntCC::Equal, is_inexact, 0);
     *rare = Some(either(emitter, *rare, is_clear));
-    if let Some(tiny) = plan.tiny {
-        let held = double(emitter, tiny).value;
-        let tiny = emitter.ins().f64const(TINY);
-        let differs = emitter.ins().fcmp(FloatCC::NotEqual, held, tiny);
-        *rare = Some(either(emitter, *rare, differs));
+}
+
+/// Makes `rare` true where the last step does not deliver what the host does.
+fn unless_last_is_usual(emitter: &mut Emitter, plan: &Plan, rare: &mut Option<Value>) {
+    // In the range of the registers it delivers the same.
+    if plan.status != STEPS_STATUS {
+        let is_usual = is_usual(emitter, plan.status);
+        let is_unusual = emitter.not(is_usual);
+        *rare = Some(either(emitter, *rare, is_unusual));
     }
+}
+
+/// A number, twice, and its square root as a double. Makes `rare` true where it is no positive normal value of the
+/// precision, and where the host may not compute.
+fn root(emitter: &mut Emitter, plan: &Plan, register: u8, rare: &mut Option<Value>) -> ([Value; 2], Value) {
+    let is_single = plan.sequence.quotient == Quotient::SingleRoot;
+    let precision = if is_single { SINGLE } else { DOUBLE };
+    let radicand = double(emitter, register);
+    let number = narrowed(emitter, radicand, precision, rare);
+    let is_unusual = is_not_well_above(emitter, number, precision);
+    *rare = Some(either(emitter, *rare, is_unusual));
+    let bits = emitter.bits(radicand.value, I64);
+    let is_negative = emitter.ins().icmp_imm_s(IntCC::SignedLessThan, bits, 0);
+    *rare = Some(either(emitter, *rare, is_negative));
+    unless_last_is_usual(emitter, plan, rare);
+    let root = emitter.ins().sqrt(number);
+    let root = match is_single {
+        true => emitter.ins().fpromote(F64, root),
+        false => root,
+    };
+    ([bits; 2], root)
 }
 
 /// Two numbers, and the quotient as a double. Makes `rare` true where they or the quotient are no normal values of the
@@ -170,9 +197,7 @@ fn divide(
         let is_unusual = is_not_well_above(emitter, number, precision);
         *rare = Some(either(emitter, *rare, is_unusual));
     }
-    let is_usual = is_usual(emitter, plan.status);
-    let is_unusual = emitter.not(is_usual);
-    *rare = Some(either(emitter, *rare, is_unusual));
+    unless_last_is_usual(emitter, plan, rare);
     let quotient = match is_single {
         true => emitter.ins().fpromote(F64, quotient),
         false => quotient,
@@ -273,11 +298,17 @@ fn integer_of(
 /// An instruction that may be a step of a division; what it is otherwise emits `otherwise`.
 pub fn step(emitter: &mut Emitter, instruction: &Instruction, otherwise: impl FnOnce(&mut Emitter)) {
     let index = emitter.index();
-    let Some(division) = emitter.division.take() else {
+    let Some(mut division) = emitter.division.take() else {
         return otherwise(emitter);
     };
     // At hand on either way.
     emitter.predicate(instruction.predicate());
+    for &(register, bits) in division.plan.numbers.get(&index).into_iter().flatten() {
+        let held = double(emitter, register).value;
+        let number = emitter.ins().f64const(f64::from(f32::from_bits(bits)));
+        let is_held = emitter.ins().fcmp(FloatCC::Equal, held, number);
+        division.is_usual = emitter.ins().band(division.is_usual, is_held);
+    }
     if division.plan.last == index {
         return end(emitter, instruction, division, otherwise);
     }
@@ -323,8 +354,8 @@ fn end(
     } = division;
     let is_rare = emitter.ins().icmp_imm_u(IntCC::Equal, division.is_usual, 0);
     match plan.sequence.quotient {
-        Quotient::Double | Quotient::Single => {
-            let is_single = plan.sequence.quotient == Quotient::Single;
+        Quotient::Double | Quotient::Single | Quotient::Root | Quotient::SingleRoot => {
+            let is_single = matches!(plan.sequence.quotient, Quotient::Single | Quotient::SingleRoot);
             let value = emitter.merge(
                 F64,
                 Some(is_rare),
