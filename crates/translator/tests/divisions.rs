@@ -277,13 +277,13 @@ fn prepare(processor: &mut Processor, source: &mut Source, kind: Kind) {
             processor.set_floating(register, FloatRegister::from_single(bits));
         }
     }
-    if source.below(8) != 0 {
-        let mut status = StatusRegister::LINUX;
-        for field in [StatusField::S0, StatusField::S1] {
+    let mut status = StatusRegister::LINUX;
+    for field in [StatusField::S0, StatusField::S1] {
+        if source.below(8) != 0 {
             status.raise(field, Flags::INEXACT);
         }
-        processor.set_application(FPSR, status.bits());
     }
+    processor.set_application(FPSR, status.bits());
 }
 
 proptest! {
