@@ -5,7 +5,7 @@ use std::mem::replace;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F64, I8, I64};
-use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value};
+use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlagsData, Type, Value};
 use sidestep_ia64::encoding::Instruction;
 use sidestep_ia64::registers::application::FPSR;
 
@@ -30,11 +30,16 @@ impl Emitter<'_, '_> {
         common(self, aside);
         self.ins().jump(join, &[]);
         let after = self.begin_aside(aside, before);
+        self.perform_aside(instruction);
+        self.ins().jump(join, &[]);
+        self.join(join, after);
+    }
+
+    /// Has the interpreter's function execute an instruction in a block that stands apart.
+    pub fn perform_aside(&mut self, instruction: &Instruction) {
         let answer = self.call_aside(self.entry.perform);
         self.raise_if(answer);
         self.come_back(instruction);
-        self.ins().jump(join, &[]);
-        self.join(join, after);
     }
 
     /// Emits a load or store of what lies in windows as [`Emitter::in_line`] does, but that the block is left to the
@@ -90,6 +95,8 @@ impl Emitter<'_, '_> {
         self.known.late = self.known.late.without(Slots::written_by(instruction));
         self.known.before_settling = None;
         self.known.floats.perform(Some(instruction));
+        // The interpreter's function raises flags in it.
+        self.known.held.remove(Slot::application(FPSR));
         if may_set_nat(instruction) {
             let index = self.index + 1;
             self.leave_if_nat(index);
@@ -99,26 +106,26 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// A value that `common` answers in line. Where `rare` is not zero, if it is given, and where `common` goes aside,
-    /// `otherwise` answers it.
-    pub fn merge(
+    /// Values that `common` answers in line. Where `rare` is not zero, if it is given, and where `common` goes aside,
+    /// `otherwise` answers them.
+    pub fn merge<const COUNT: usize>(
         &mut self,
-        kind: Type,
+        kinds: [Type; COUNT],
         rare: Option<Value>,
-        common: impl FnOnce(&mut Self, Block) -> Value,
-        otherwise: impl FnOnce(&mut Self) -> Value,
-    ) -> Value {
+        common: impl FnOnce(&mut Self, Block) -> [Value; COUNT],
+        otherwise: impl FnOnce(&mut Self) -> [Value; COUNT],
+    ) -> [Value; COUNT] {
         let aside = self.builder.create_block();
         let join = self.begin_in_line(rare, aside);
-        let value = self.builder.append_block_param(join, kind);
+        let values = kinds.map(|kind| self.builder.append_block_param(join, kind));
         let before = self.known.clone();
-        let result = common(self, aside);
-        self.ins().jump(join, &[result.into()]);
+        let results = common(self, aside).map(BlockArg::from);
+        self.ins().jump(join, &results);
         let after = self.begin_aside(aside, before);
-        let result = otherwise(self);
-        self.ins().jump(join, &[result.into()]);
+        let results = otherwise(self).map(BlockArg::from);
+        self.ins().jump(join, &results);
         self.join(join, after);
-        value
+        values
     }
 
     /// Emits an instruction that delivers a double to `register`: as [`Emitter::in_line`], with `common` answering it.
@@ -131,7 +138,8 @@ impl Emitter<'_, '_> {
         rare: Option<Value>,
         common: impl FnOnce(&mut Self, Block) -> Value,
     ) {
-        let value = self.merge(F64, rare, common, |emitter| {
+        let common = |emitter: &mut Self, aside| [common(emitter, aside)];
+        let [value] = self.merge([F64], rare, common, |emitter| {
             let answer = emitter.call_aside(match is_single {
                 true => emitter.entry.perform_single,
                 false => emitter.entry.perform_double,
@@ -139,7 +147,7 @@ impl Emitter<'_, '_> {
             let is_raised = emitter.ins().icmp_imm_s(IntCC::Equal, answer, DELIVERED_FAULT);
             emitter.raise_if(is_raised);
             emitter.come_back(instruction);
-            emitter.ins().bitcast(F64, MemFlagsData::new(), answer)
+            [emitter.ins().bitcast(F64, MemFlagsData::new(), answer)]
         });
         self.known
             .floats
@@ -147,8 +155,6 @@ impl Emitter<'_, '_> {
         if self.may_be_late(register) {
             self.known.floats.note_late(register, value);
         }
-        // The interpreter's function raises flags in it.
-        self.known.held.remove(Slot::application(FPSR));
     }
 
     /// Emits an instruction that delivers an integer to a floating-point `register`: as [`Emitter::in_line`], with
@@ -162,18 +168,15 @@ impl Emitter<'_, '_> {
         found: impl FnOnce(&mut Self) -> (Value, Value),
         common: impl FnOnce(&mut Self, Block) -> Value,
     ) {
-        let value = self.merge(I64, rare, common, |emitter| {
-            let answer = emitter.call_aside(emitter.entry.perform);
-            emitter.raise_if(answer);
-            emitter.come_back(instruction);
+        let common = |emitter: &mut Self, aside| [common(emitter, aside)];
+        let [value] = self.merge([I64], rare, common, |emitter| {
+            emitter.perform_aside(instruction);
             let (result, is_other) = found(emitter);
             let index = emitter.index + 1;
             emitter.aside(is_other, |emitter| emitter.leave_over(index));
-            result
+            [result]
         });
         self.known.floats.note_integer(register, value);
-        // The interpreter's function raises flags in it.
-        self.known.held.remove(Slot::application(FPSR));
     }
 
     /// Writes the predicates of a comparison of numbers that is executed where `executed` is true, if it is given: its

@@ -522,6 +522,8 @@ impl<'a, 'f> Emitter<'a, 'f> {
         values.extend(self.late_arguments(&differ));
         self.ins().jump(join, &values);
         self.begin(join);
+        // FPSR may be another where it was executed.
+        self.known.held = self.known.held.intersection(after.held);
         self.known.late = self.known.late.union(after.late);
         self.known.floats.meet(&after.floats);
         self.known.windows.meet(&after.windows);

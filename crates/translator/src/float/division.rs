@@ -316,7 +316,7 @@ pub fn step(emitter: &mut Emitter, instruction: &Instruction, otherwise: impl Fn
     if let Some(&number) = division.plan.steps.get(&index) {
         let is_rare = emitter.ins().icmp_imm_u(IntCC::Equal, division.is_usual, 0);
         emitter.merge(
-            I64,
+            [],
             Some(is_rare),
             |emitter, _| {
                 emitter.known.floats.note(register, None);
@@ -324,11 +324,11 @@ pub fn step(emitter: &mut Emitter, instruction: &Instruction, otherwise: impl Fn
                 let form = emitter.constant(layout::FLOATING_STEP.cast_signed());
                 store_words(emitter, register, [word, form]);
                 mark_written(emitter, register);
-                word
+                []
             },
             |emitter| {
                 otherwise(emitter);
-                emitter.constant(0)
+                []
             },
         );
     } else {
@@ -356,34 +356,34 @@ fn end(
     match plan.sequence.quotient {
         Quotient::Double | Quotient::Single | Quotient::Root | Quotient::SingleRoot => {
             let is_single = matches!(plan.sequence.quotient, Quotient::Single | Quotient::SingleRoot);
-            let value = emitter.merge(
-                F64,
+            let [value] = emitter.merge(
+                [F64],
                 Some(is_rare),
                 |emitter, _| {
                     write_double(emitter, register, quotient);
                     emitter.store_state(ended, state_of(site));
-                    quotient
+                    [quotient]
                 },
                 |emitter| {
                     otherwise(emitter);
-                    double(emitter, register).value
+                    [double(emitter, register).value]
                 },
             );
             let delivered = Double { value, is_single };
             emitter.known.floats.note(register, Some(delivered));
         }
         Quotient::Integer | Quotient::ShortInteger => {
-            let value = emitter.merge(
-                I64,
+            let [value] = emitter.merge(
+                [I64],
                 Some(is_rare),
                 |emitter, _| {
                     write_integer(emitter, register, quotient);
                     emitter.store_state(ended, state_of(site));
-                    quotient
+                    [quotient]
                 },
                 |emitter| {
                     otherwise(emitter);
-                    emitter.known.floats.integer(register).expect("it was delivered")
+                    [emitter.known.floats.integer(register).expect("it was delivered")]
                 },
             );
             emitter.known.floats.note_integer(register, value);

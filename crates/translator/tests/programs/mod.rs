@@ -222,6 +222,8 @@ pub fn instruction(
                     put(shift, 7, register);
                 }
             }
+            // The status of floating-point operations is what most of these change.
+            Operation::MoveFromApplication if source.below(2) == 0 => put(20, 7, u64::from(FPSR)),
             Operation::LoadFloat { .. } | Operation::SetFloat { .. } => put(6, 7, source.floating()),
             Operation::StoreFloat { .. } | Operation::GetFloat { .. } => put(13, 7, source.floating()),
             Operation::LoadFloatPair { .. } => {
