@@ -19,7 +19,7 @@ use sidestep_ia64::registers::application::FPSR;
 
 use super::{
     DOUBLE, Precision, SINGLE, deliver, deliver_integer, double, either, is_not_well_above, is_writable,
-    nearest, number, significand,
+    nearest, number, significand, write_double,
 };
 use crate::compare;
 use crate::emitter::{Double, Emitter};
@@ -223,6 +223,25 @@ pub(super) fn unless_unusual_result(
     emitter.begin(rest);
 }
 
+/// A product of f0 and f1, which are constants: a zero or a one under any controls.
+fn multiply_constants(emitter: &mut Emitter, instruction: &Instruction, function: MultiplyAdd) {
+    let factors = [instruction.f3(), instruction.f4()].map(|register| f64::from(register & 127));
+    let product = match function {
+        MultiplyAdd::NegateAdd => -(factors[0] * factors[1]),
+        MultiplyAdd::Add | MultiplyAdd::Subtract => factors[0] * factors[1],
+    };
+    emitter.under(instruction.predicate(), targets(instruction), |emitter| {
+        let value = emitter.ins().f64const(product);
+        let register = instruction.f1() & 127;
+        write_double(emitter, register, value);
+        let is_single = true;
+        emitter
+            .known
+            .floats
+            .note(register, Some(Double { value, is_single }));
+    });
+}
+
 /// `fma`, `fms`, `fnma`: f0 as the addend is no addend, f1 as the multiplier no factor.
 pub fn multiply_add(
     emitter: &mut Emitter,
@@ -231,6 +250,11 @@ pub fn multiply_add(
     completer: Completer,
     status: StatusField,
 ) {
+    let factors = [instruction.f3(), instruction.f4()];
+    let are_constants = !factors.iter().any(|register| is_writable(register & 127));
+    if are_constants && instruction.f2() & 127 == 0 && is_writable(instruction.f1()) {
+        return multiply_constants(emitter, instruction, function);
+    }
     // By the software conventions the second status field has the range of the registers.
     let precision = match (completer, status) {
         (Completer::Dynamic, _) => {
