@@ -1,6 +1,6 @@
 //! Compares and tests of bits, which write two predicates: what the interpreter's family `compare` does.
 
-use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use sidestep_ia64::encoding::{
@@ -23,17 +23,28 @@ pub fn compare(
         Relation::GreaterOrEqual => IntCC::SignedGreaterThanOrEqual,
         Relation::LessUnsigned => IntCC::UnsignedLessThan,
     };
-    let a = match first {
-        CompareSource::Register => emitter.general(instruction.r2()),
-        CompareSource::Zero => emitter.constant(0),
-        CompareSource::Immediate => emitter.constant(instruction.immediate),
-    };
     let b = emitter.general(instruction.r3());
-    let [a, b] = match width {
-        CompareWidth::DoubleWord => [a, b],
-        CompareWidth::Word => [a, b].map(|value| emitter.ins().ireduce(I32, value)),
+    let narrow = |emitter: &mut Emitter, value| match width {
+        CompareWidth::DoubleWord => value,
+        CompareWidth::Word => emitter.ins().ireduce(I32, value),
     };
-    let result = emitter.ins().icmp(condition, a, b);
+    // The host has constants on the other side.
+    let swapped = condition.swap_args();
+    let result = match first {
+        CompareSource::Register => {
+            let a = emitter.general(instruction.r2());
+            let [a, b] = [a, b].map(|value| narrow(emitter, value));
+            emitter.ins().icmp(condition, a, b)
+        }
+        CompareSource::Zero => {
+            let b = narrow(emitter, b);
+            emitter.ins().icmp_imm_s(swapped, b, 0)
+        }
+        CompareSource::Immediate => {
+            let b = narrow(emitter, b);
+            emitter.ins().icmp_imm_s(swapped, b, instruction.immediate)
+        }
+    };
     write(emitter, instruction, update, result);
 }
 

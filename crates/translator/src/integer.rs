@@ -30,7 +30,10 @@ fn first(emitter: &mut Emitter, instruction: &Instruction, source: Source) -> Va
 
 pub fn add(emitter: &mut Emitter, instruction: &Instruction, carry: bool) {
     let (a, b) = two(emitter, instruction);
-    let mut sum = emitter.ins().iadd(a, b);
+    let mut sum = match instruction.r3() & 127 {
+        0 => a,
+        _ => emitter.ins().iadd(a, b),
+    };
     if carry {
         sum = emitter.ins().iadd_imm_s(sum, 1);
     }
@@ -105,7 +108,11 @@ pub fn logical(emitter: &mut Emitter, instruction: &Instruction, function: Logic
 fn shifted_sum(emitter: &mut Emitter, instruction: &Instruction) -> (Value, Value) {
     let (a, b) = two(emitter, instruction);
     let shifted = emitter.ins().ishl_imm_u(a, instruction.immediate & 63);
-    (emitter.ins().iadd(shifted, b), b)
+    let sum = match instruction.r3() & 127 {
+        0 => shifted,
+        _ => emitter.ins().iadd(shifted, b),
+    };
+    (sum, b)
 }
 
 pub fn shift_left_add(emitter: &mut Emitter, instruction: &Instruction) {

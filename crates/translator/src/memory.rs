@@ -181,14 +181,13 @@ pub fn load(
                 emitter.unless(nat, aside);
             }
             let (flags, host) = place.enter(emitter, aside);
-            let loaded = kind_of(size);
-            let value = match is_ordered {
-                true => emitter.ins().atomic_load(loaded, flags, host),
-                false => emitter.ins().load(loaded, flags, host, 0),
-            };
-            let value = match size {
-                Size::Eight => value,
-                _ => emitter.ins().uextend(I64, value),
+            let value = match (is_ordered, size) {
+                (false, _) => load_extended(emitter, size, flags, host),
+                (true, Size::Eight) => emitter.ins().atomic_load(I64, flags, host),
+                (true, _) => {
+                    let value = emitter.ins().atomic_load(kind_of(size), flags, host);
+                    emitter.ins().uextend(I64, value)
+                }
             };
             if kind == LoadKind::Advanced {
                 let entry = Entry::find(emitter, Target::General(instruction.r1()), aside);
@@ -202,6 +201,16 @@ pub fn load(
             _ => emitter.in_line(instruction, None, common),
         }
     });
+}
+
+/// What memory holds, with zeros above.
+fn load_extended(emitter: &mut Emitter, size: Size, flags: MemFlagsData, host: Value) -> Value {
+    match size {
+        Size::One => emitter.ins().uload8(I64, flags, host, 0),
+        Size::Two => emitter.ins().uload16(I64, flags, host, 0),
+        Size::Four => emitter.ins().uload32(flags, host, 0),
+        Size::Eight => emitter.ins().load(I64, flags, host, 0),
+    }
 }
 
 /// A load that is done where the advanced load to its register no longer stands, or others may have written memory.
@@ -222,11 +231,7 @@ fn check_load(emitter: &mut Emitter, instruction: &Instruction, size: Size, upda
             emitter.begin(again);
             // Another check finds nothing to forget.
             let (flags, host) = place.enter(emitter, aside);
-            let loaded = emitter.ins().load(kind_of(size), flags, host, 0);
-            let loaded = match size {
-                Size::Eight => loaded,
-                _ => emitter.ins().uextend(I64, loaded),
-            };
+            let loaded = load_extended(emitter, size, flags, host);
             advanced::count_failed(emitter);
             emitter.ins().jump(join, &[loaded.into()]);
             emitter.begin(join);

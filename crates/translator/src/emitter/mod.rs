@@ -18,10 +18,10 @@ mod windows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::replace;
 
-use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
 use cranelift_codegen::ir::{
-    AliasRegionData, Block, BlockArg, InstBuilder, MemFlagsData, SigRef, Type, Value,
+    AliasRegionData, Block, BlockArg, InstBuilder, InstructionData, MemFlagsData, SigRef, Type, Value,
 };
 use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
 
@@ -455,9 +455,20 @@ impl<'a, 'f> Emitter<'a, 'f> {
             .write_pair((predicate, value), (other, opposite));
     }
 
-    /// The opposite of a truth value.
+    /// The opposite of a truth value: of a comparison the opposite one, so that the host need not make a number of
+    /// what it branches on.
     pub fn not(&mut self, value: Value) -> Value {
-        self.ins().icmp_imm_u(IntCC::Equal, value, 0)
+        let graph = &self.builder.func.dfg;
+        let made_by = graph.value_def(value).inst().map(|made_by| graph.insts[made_by]);
+        match made_by {
+            Some(InstructionData::IntCompare {
+                cond, args: [a, b], ..
+            }) => self.ins().icmp(cond.complement(), a, b),
+            Some(InstructionData::FloatCompare {
+                cond, args: [a, b], ..
+            }) => self.ins().fcmp(cond.complement(), a, b),
+            _ => self.ins().icmp_imm_u(IntCC::Equal, value, 0),
+        }
     }
 
     /// Changes a slot where a predicate is true.
