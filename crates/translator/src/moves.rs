@@ -1,13 +1,13 @@
 //! Moves between general registers and the branch and application registers that programs use all the time.
 
-use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::I32;
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use sidestep_ia64::encoding::{Instruction, Source, Unit};
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::{
     self, CCV, EC, FPSR, KERNEL_0, KERNEL_7, LC, PFS, Presence, UNAT,
 };
+use sidestep_ia64::registers::frame::ROTATING_PREDICATES;
 use sidestep_ia64::registers::frame::previous_function_state::IMPLEMENTED;
 
 use crate::emitter::Emitter;
@@ -29,38 +29,68 @@ pub fn from_ip(emitter: &mut Emitter, instruction: &Instruction) {
     emitter.set_under(instruction.predicate(), Slot::general(instruction.r1()), value);
 }
 
-/// Whether the word of predicates is rotated.
-fn is_renamed(emitter: &mut Emitter) -> Value {
+/// Where the rotating predicates begin in the word, and how many there are.
+const FIRST_ROTATING: i64 = 64 - ROTATING_PREDICATES as i64;
+const ROTATING: i64 = !0 << FIRST_ROTATING;
+
+/// How far the rotating predicates of the word are rotated.
+fn rotation(emitter: &mut Emitter) -> Value {
     let base = emitter.load_state(I32, layout::FRAME_RENAME_PREDICATE);
-    emitter.ins().icmp_imm_u(IntCC::NotEqual, base, 0)
+    emitter.ins().uextend(I64, base)
 }
 
+/// The rotating predicates of a word, rotated up by one number of places and down by another, which are as many as
+/// there are together; below them nothing.
+fn rotated(emitter: &mut Emitter, word: Value, up: Value, down: Value) -> Value {
+    let rotating = emitter.ins().ushr_imm_u(word, FIRST_ROTATING);
+    let [high, low] = [
+        emitter.ins().ishl(rotating, up),
+        emitter.ins().ushr(rotating, down),
+    ];
+    let rotated = emitter.ins().bor(high, low);
+    emitter.ins().ishl_imm_u(rotated, FIRST_ROTATING)
+}
+
+/// How many places are left of a whole turn.
+fn rest_of_turn(emitter: &mut Emitter, places: Value) -> Value {
+    let all = emitter.constant(i64::from(ROTATING_PREDICATES));
+    emitter.ins().isub(all, places)
+}
+
+/// All predicates as if nothing were rotated.
 pub fn from_predicates(emitter: &mut Emitter, instruction: &Instruction) {
     let word = emitter.predicate_word();
-    let target = Slot::general(instruction.r1());
-    emitter.under(
+    let base = rotation(emitter);
+    let rest = rest_of_turn(emitter, base);
+    let rotating = rotated(emitter, word, base, rest);
+    let fixed = emitter.ins().band_imm_s(word, !ROTATING);
+    let unrotated = emitter.ins().bor(fixed, rotating);
+    emitter.set_under(
         instruction.predicate(),
-        [target].into_iter().collect(),
-        |emitter| {
-            let rare = is_renamed(emitter);
-            emitter.in_line(instruction, rare, |emitter, _| emitter.set(target, word));
-        },
+        Slot::general(instruction.r1()),
+        unrotated,
     );
 }
 
-/// The predicates of a mask, from a register; or the rotating ones, from an immediate.
+/// The predicates of a mask, from a register; or the rotating ones, from an immediate. The rotating ones are written as
+/// if nothing were rotated: all of them, or none.
 pub fn to_predicates(emitter: &mut Emitter, instruction: &Instruction, source: Source) {
     let word = emitter.predicate_word();
-    let (value, mask) = match source {
+    let (mut value, mask) = match source {
         Source::Register => (emitter.general(instruction.r2()), instruction.immediate & !1),
-        Source::Immediate => (emitter.constant(instruction.immediate), !0xffff),
+        Source::Immediate => (emitter.constant(instruction.immediate), ROTATING),
     };
+    if mask & ROTATING != 0 {
+        let base = rotation(emitter);
+        let rest = rest_of_turn(emitter, base);
+        let rotating = rotated(emitter, value, rest, base);
+        let fixed = emitter.ins().band_imm_s(value, !ROTATING);
+        value = emitter.ins().bor(fixed, rotating);
+    }
     let others = emitter.ins().band_imm_s(word, !mask);
     let written = emitter.ins().band_imm_s(value, mask);
     let written = emitter.ins().bor(others, written);
-    let rare = is_renamed(emitter);
-    let executed = emitter.predicate(instruction.predicate());
-    emitter.replace_predicates((executed, rare), (written, word));
+    emitter.replace_predicates(instruction.predicate(), written, word);
 }
 
 /// Whether the register exists and the unit may name it.

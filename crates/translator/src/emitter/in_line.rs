@@ -10,7 +10,7 @@ use sidestep_ia64::encoding::Instruction;
 use sidestep_ia64::registers::application::FPSR;
 
 use super::control::may_set_nat;
-use super::{DELIVERED_FAULT, Double, Emitter, Known, Predicates};
+use super::{DELIVERED_FAULT, Double, Emitter, Known};
 use crate::slots::{Slot, Slots};
 
 impl Emitter<'_, '_> {
@@ -271,35 +271,6 @@ impl Emitter<'_, '_> {
         let bit = self.ins().ushr_imm_u(word, i64::from(predicate));
         let bit = self.ins().band_imm_u(bit, 1);
         self.ins().ireduce(I8, bit)
-    }
-
-    /// Replaces the word of predicates, which is complete, by `written` where `executed` is true, if it is given; by
-    /// what the interpreter's function makes of it where `rare` is true as well.
-    pub fn replace_predicates(
-        &mut self,
-        (executed, rare): (Option<Value>, Value),
-        (written, word): (Value, Value),
-    ) {
-        let [join, aside] = [(); 2].map(|()| self.builder.create_block());
-        let replaced = self.builder.append_block_param(join, I64);
-        if let Some(executed) = executed {
-            let then = self.builder.create_block();
-            self.ins().brif(executed, then, &[], join, &[word.into()]);
-            self.begin(then);
-        }
-        self.ins().brif(rare, aside, &[], join, &[written.into()]);
-        let before = self.known.clone();
-        self.known.is_rare = true;
-        self.begin(aside);
-        self.complete_registers();
-        let answer = self.call_aside(self.entry.perform);
-        self.raise_if(answer);
-        let delivered = self.load_state(I64, Slot::PREDICATES.offset());
-        self.ins().jump(join, &[delivered.into()]);
-        self.known = before;
-        self.begin(join);
-        self.known.predicates = Predicates::default();
-        self.set(Slot::PREDICATES, replaced);
     }
 
     /// Goes to the interpreter's function of [`Emitter::in_line`] where a value is not zero.

@@ -625,6 +625,16 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.get(Slot::PREDICATES)
     }
 
+    /// Replaces the word of predicates, which is complete, where a predicate is true.
+    pub fn replace_predicates(&mut self, predicate: u8, written: Value, word: Value) {
+        let replaced = match self.predicate(predicate) {
+            None => written,
+            Some(condition) => self.ins().select(condition, written, word),
+        };
+        self.known.predicates = Predicates::default();
+        self.set(Slot::PREDICATES, replaced);
+    }
+
     /// Brings memory up to date.
     fn complete(&mut self) {
         self.predicate_word_if_late();
