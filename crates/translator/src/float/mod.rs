@@ -336,11 +336,16 @@ impl Precision {
 
     /// Whether the exponent among a number's bits is all ones or one of so many lowest: one less than a power of two.
     fn is_at_an_end(self, emitter: &mut Emitter, bits: Value, lowest: i64) -> Value {
-        let high = emitter.ins().ushr_imm_u(bits, self.fraction_bits);
-        let high = emitter.bits(high, I32);
+        // The host's instructions have constants of 32 bits.
+        let (bits, shift) = match self.host {
+            I64 => (emitter.ins().ushr_imm_u(bits, self.fraction_bits), 0),
+            _ => (bits, self.fraction_bits),
+        };
+        let bits = emitter.bits(bits, I32);
         // One more makes all ones zero.
-        let next = emitter.ins().iadd_imm_s(high, 1);
-        let others = emitter.ins().band_imm_u(next, self.special() & !lowest);
+        let next = emitter.ins().iadd_imm_s(bits, 1 << shift);
+        let others = self.special() & !lowest;
+        let others = emitter.ins().band_imm_u(next, others << shift);
         emitter.ins().icmp_imm_u(IntCC::Equal, others, 0)
     }
 
