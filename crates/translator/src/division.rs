@@ -47,7 +47,8 @@ pub struct Plan {
     pub status: StatusField,
     /// Whether the quotient is made an integer with a sign.
     pub signedness: Signedness,
-    /// By the place of a step, the registers that have to hold numbers there, with the bits of these in single precision.
+    /// By the place of a step, the registers that have to hold numbers there, with the bits of these in single
+    /// precision.
     pub numbers: BTreeMap<usize, Vec<(u8, u32)>>,
 }
 

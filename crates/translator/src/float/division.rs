@@ -1,12 +1,12 @@
 //! Divisions and square roots that are written as a [sequence](sidestep_ia64::float::division) of steps: the host
 //! computes them, and registers stand for the steps that nobody looks at.
 //!
-//! Behind an approximation (`frcpa`, `frsqrta`) that begins such a sequence it is found out whether the host's quotient is the
-//! sequence's: its operands are normal values or integers, results are rounded to nearest, the steps have room for all
-//! bits, and the inexact flags are set already. A number that a step takes has to be in its register when it comes to
-//! that: it may be loaded between the steps. If all is so each step notes in its register which one it is, and the last one
-//! delivers the quotient. If not all of them are computed. Either way registers are those of the guest between any two
-//! of its instructions.
+//! Behind an approximation (`frcpa`, `frsqrta`) that begins such a sequence it is found out whether the host's quotient
+//! is the sequence's: its operands are normal values or integers, results are rounded to nearest, the steps have room
+//! for all bits, and the inexact flags are set already. A number that a step takes has to be in its register when it
+//! comes to that: it may be loaded between the steps. If all is so each step notes in its register which one it is, and
+//! the last one delivers the quotient. If not all of them are computed. Either way registers are those of the guest
+//! between any two of its instructions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -372,8 +372,8 @@ impl Precision {
         emitter.begin(rest);
     }
 
-    /// The double that a register holds whose number memory has. Goes aside where there is none, and for a NaN if memory
-    /// gets the register late.
+    /// The double that a register holds whose number memory has. Goes aside where there is none, and for a NaN if
+    /// memory gets the register late.
     fn loaded(self, emitter: &mut Emitter, register: u8, bits: Value, aside: Block) -> Value {
         self.unless_double(emitter, bits, aside);
         let value = self.value(emitter, bits);

@@ -81,11 +81,11 @@ pub fn tight_of_doubles(source: &mut Source) -> Machine {
     let of_doubles = forms.iter().filter(|form| computes_doubles(form.operation));
     let mut of_doubles: Vec<&Form> = of_doubles.copied().collect();
     // There are fewer forms of these than of loads and comparisons.
-    let moves = of_doubles.iter().filter(|form| match form.operation {
-        Operation::FloatMerge { .. } | Operation::SetFloat { .. } | Operation::FloatMultiplyAdd { .. } => {
-            true
-        }
-        _ => false,
+    let moves = of_doubles.iter().filter(|form| {
+        matches!(
+            form.operation,
+            Operation::FloatMerge { .. } | Operation::SetFloat { .. } | Operation::FloatMultiplyAdd { .. }
+        )
     });
     let moves: Vec<&Form> = moves.copied().collect();
     of_doubles.extend(moves.repeat(4));
