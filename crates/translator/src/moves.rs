@@ -10,7 +10,7 @@ use sidestep_ia64::registers::application::{
 use sidestep_ia64::registers::frame::ROTATING_PREDICATES;
 use sidestep_ia64::registers::frame::previous_function_state::IMPLEMENTED;
 
-use crate::emitter::Emitter;
+use crate::emitter::{Emitter, FIRST_ROTATING_PREDICATE};
 use crate::slots::Slot;
 
 pub fn to_branch(emitter: &mut Emitter, instruction: &Instruction) {
@@ -29,9 +29,8 @@ pub fn from_ip(emitter: &mut Emitter, instruction: &Instruction) {
     emitter.set_under(instruction.predicate(), Slot::general(instruction.r1()), value);
 }
 
-/// Where the rotating predicates begin in the word, and how many there are.
-const FIRST_ROTATING: i64 = 64 - ROTATING_PREDICATES as i64;
-const ROTATING: i64 = !0 << FIRST_ROTATING;
+/// The rotating predicates in the word of all.
+const ROTATING: i64 = !0 << FIRST_ROTATING_PREDICATE;
 
 /// How far the rotating predicates of the word are rotated.
 fn rotation(emitter: &mut Emitter) -> Value {
@@ -42,13 +41,14 @@ fn rotation(emitter: &mut Emitter) -> Value {
 /// The rotating predicates of a word, rotated up by one number of places and down by another, which are as many as
 /// there are together; below them nothing.
 fn rotated(emitter: &mut Emitter, word: Value, up: Value, down: Value) -> Value {
-    let rotating = emitter.ins().ushr_imm_u(word, FIRST_ROTATING);
+    let first = i64::from(FIRST_ROTATING_PREDICATE);
+    let rotating = emitter.ins().ushr_imm_u(word, first);
     let [high, low] = [
         emitter.ins().ishl(rotating, up),
         emitter.ins().ushr(rotating, down),
     ];
     let rotated = emitter.ins().bor(high, low);
-    emitter.ins().ishl_imm_u(rotated, FIRST_ROTATING)
+    emitter.ins().ishl_imm_u(rotated, first)
 }
 
 /// How many places are left of a whole turn.

@@ -13,13 +13,12 @@ use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::{EC, LC};
 use sidestep_ia64::registers::frame::{ROTATING_FLOATING, ROTATING_PREDICATES};
 
-use super::{Double, Emitter, Predicates, floats};
+use super::{Double, Emitter, FIRST_ROTATING_PREDICATE, Predicates, floats};
 use crate::slots::{Slot, Slots};
 
 /// Rotating general registers up to which a rotation is in line.
 const IN_LINE_MAX: u8 = 48;
 const FIRST_ROTATING: u8 = 32;
-const FIRST_ROTATING_PREDICATE: u32 = 64 - ROTATING_PREDICATES;
 const LAST_PREDICATE: i64 = 63;
 
 impl Emitter<'_, '_> {

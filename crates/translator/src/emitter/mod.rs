@@ -38,15 +38,13 @@ use crate::tight_loops::TightLoop;
 
 use gathering::Gathering;
 use leaving::Left;
+pub use predicates::FIRST_ROTATING_PREDICATE;
 use predicates::Predicates;
 pub use windows::Windows;
 
 #[cfg(test)]
 pub use floats::rotated;
 pub use floats::{Double, Floats, rotates};
-
-/// The first predicate that rotates: of the first stage of a pipelined loop.
-const FIRST_STAGE: u8 = 16;
 
 /// What the function that performs an operation answers: go on behind it.
 pub const PERFORMED: i64 = 0;
@@ -498,7 +496,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let before = self.known.clone();
         body(self);
         // A register that rotates is written under the predicate of its stage, and read under that of a later one.
-        let written = match predicate >= FIRST_STAGE {
+        let written = match u32::from(predicate) >= FIRST_ROTATING_PREDICATE {
             true => self.floats_written(),
             false => FloatRegisters::default(),
         };

@@ -6,8 +6,11 @@
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use cranelift_frontend::FunctionBuilder;
+use sidestep_ia64::registers::frame::ROTATING_PREDICATES;
 
 const COUNT: usize = 64;
+/// The first predicate that rotates: of the first stage of a pipelined loop.
+pub const FIRST_ROTATING_PREDICATE: u32 = COUNT as u32 - ROTATING_PREDICATES;
 
 /// Predicates that the word does not have yet: those of one mask where a truth value is true, of the other where not.
 #[derive(Clone, Copy, Debug)]
