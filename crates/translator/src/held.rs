@@ -221,16 +221,14 @@ fn held<P: Places>(nodes: &[Arc<Node>], successors: &[Vec<usize>]) -> Vec<P> {
     // By node what it uses, and the ways that stay in its loop, each with what has changed until there.
     let blocks = nodes.iter().enumerate().map(|(index, node)| {
         let (used, changed) = used_and_changed::<P>(node);
-        let ways = node.ways().filter_map(|(with, place)| {
+        let end = changed.len() - 1;
+        let returns = node.return_points().map(|place| (end, place));
+        let ways = node.ways().chain(returns).filter_map(|(with, place)| {
             let next = index_of(place).filter(|&next| loops[next] == loops[index])?;
             // What a branch changes it changes where it is taken, too.
-            Some((changed[(with + 1).min(changed.len() - 1)], next))
+            Some((changed[(with + 1).min(end)], next))
         });
-        let returns = node.return_points().filter_map(|place| {
-            let next = index_of(place).filter(|&next| loops[next] == loops[index])?;
-            Some((changed[changed.len() - 1], next))
-        });
-        let ways: Vec<(P, usize)> = ways.chain(returns).collect();
+        let ways: Vec<(P, usize)> = ways.collect();
         (used, ways)
     });
     let blocks: Vec<(P, Vec<(P, usize)>)> = blocks.collect();

@@ -28,12 +28,17 @@ fn first(emitter: &mut Emitter, instruction: &Instruction, source: Source) -> Va
     }
 }
 
+/// A value and the operand r3, of which r0 adds nothing.
+fn plus_third(emitter: &mut Emitter, instruction: &Instruction, value: Value, third: Value) -> Value {
+    match instruction.r3() & 127 {
+        0 => value,
+        _ => emitter.ins().iadd(value, third),
+    }
+}
+
 pub fn add(emitter: &mut Emitter, instruction: &Instruction, carry: bool) {
     let (a, b) = two(emitter, instruction);
-    let mut sum = match instruction.r3() & 127 {
-        0 => a,
-        _ => emitter.ins().iadd(a, b),
-    };
+    let mut sum = plus_third(emitter, instruction, a, b);
     if carry {
         sum = emitter.ins().iadd_imm_s(sum, 1);
     }
@@ -108,11 +113,7 @@ pub fn logical(emitter: &mut Emitter, instruction: &Instruction, function: Logic
 fn shifted_sum(emitter: &mut Emitter, instruction: &Instruction) -> (Value, Value) {
     let (a, b) = two(emitter, instruction);
     let shifted = emitter.ins().ishl_imm_u(a, instruction.immediate & 63);
-    let sum = match instruction.r3() & 127 {
-        0 => shifted,
-        _ => emitter.ins().iadd(shifted, b),
-    };
-    (sum, b)
+    (plus_third(emitter, instruction, shifted, b), b)
 }
 
 pub fn shift_left_add(emitter: &mut Emitter, instruction: &Instruction) {

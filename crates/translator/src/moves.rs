@@ -32,14 +32,16 @@ pub fn from_ip(emitter: &mut Emitter, instruction: &Instruction) {
 /// The rotating predicates in the word of all.
 const ROTATING: i64 = !0 << FIRST_ROTATING_PREDICATE;
 
-/// How far the rotating predicates of the word are rotated.
-fn rotation(emitter: &mut Emitter) -> Value {
+/// How far the rotating predicates of the word are rotated, and how many places are left of a whole turn.
+fn rotation(emitter: &mut Emitter) -> [Value; 2] {
     let base = emitter.load_state(I32, layout::FRAME_RENAME_PREDICATE);
-    emitter.ins().uextend(I64, base)
+    let base = emitter.ins().uextend(I64, base);
+    let all = emitter.constant(i64::from(ROTATING_PREDICATES));
+    [base, emitter.ins().isub(all, base)]
 }
 
-/// The rotating predicates of a word, rotated up by one number of places and down by another, which are as many as
-/// there are together; below them nothing.
+/// A word of predicates with the rotating ones rotated up by one number of places and down by another, which are as
+/// many as there are together.
 fn rotated(emitter: &mut Emitter, word: Value, up: Value, down: Value) -> Value {
     let first = i64::from(FIRST_ROTATING_PREDICATE);
     let rotating = emitter.ins().ushr_imm_u(word, first);
@@ -48,23 +50,16 @@ fn rotated(emitter: &mut Emitter, word: Value, up: Value, down: Value) -> Value 
         emitter.ins().ushr(rotating, down),
     ];
     let rotated = emitter.ins().bor(high, low);
-    emitter.ins().ishl_imm_u(rotated, first)
-}
-
-/// How many places are left of a whole turn.
-fn rest_of_turn(emitter: &mut Emitter, places: Value) -> Value {
-    let all = emitter.constant(i64::from(ROTATING_PREDICATES));
-    emitter.ins().isub(all, places)
+    let rotated = emitter.ins().ishl_imm_u(rotated, first);
+    let fixed = emitter.ins().band_imm_s(word, !ROTATING);
+    emitter.ins().bor(fixed, rotated)
 }
 
 /// All predicates as if nothing were rotated.
 pub fn from_predicates(emitter: &mut Emitter, instruction: &Instruction) {
     let word = emitter.predicate_word();
-    let base = rotation(emitter);
-    let rest = rest_of_turn(emitter, base);
-    let rotating = rotated(emitter, word, base, rest);
-    let fixed = emitter.ins().band_imm_s(word, !ROTATING);
-    let unrotated = emitter.ins().bor(fixed, rotating);
+    let [base, rest] = rotation(emitter);
+    let unrotated = rotated(emitter, word, base, rest);
     emitter.set_under(
         instruction.predicate(),
         Slot::general(instruction.r1()),
@@ -81,11 +76,8 @@ pub fn to_predicates(emitter: &mut Emitter, instruction: &Instruction, source: S
         Source::Immediate => (emitter.constant(instruction.immediate), ROTATING),
     };
     if mask & ROTATING != 0 {
-        let base = rotation(emitter);
-        let rest = rest_of_turn(emitter, base);
-        let rotating = rotated(emitter, value, rest, base);
-        let fixed = emitter.ins().band_imm_s(value, !ROTATING);
-        value = emitter.ins().bor(fixed, rotating);
+        let [base, rest] = rotation(emitter);
+        value = rotated(emitter, value, rest, base);
     }
     let others = emitter.ins().band_imm_s(word, !mask);
     let written = emitter.ins().band_imm_s(value, mask);

@@ -172,11 +172,9 @@ impl<'f> Emitter<'_, 'f> {
         let doubles = held.union(self.region.late_doubles(node)).iter();
         let doubles: Vec<(u8, Value)> = doubles
             .map(|register| {
-                let value = match (held.contains(register), self.known.floats.late_value(register)) {
-                    (true, _) => (self.functions.at_hand)(self, register),
-                    (false, Some(late)) => late,
-                    // Memory has it.
-                    (false, None) => self.ins().f64const(f64::NAN),
+                let value = match held.contains(register) {
+                    true => (self.functions.at_hand)(self, register),
+                    false => self.late_or_nan(register),
                 };
                 (register, value)
             })

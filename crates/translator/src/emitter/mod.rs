@@ -552,12 +552,17 @@ impl<'a, 'f> Emitter<'a, 'f> {
         }
     }
 
-    /// What memory lacks of some registers: NaNs where it has them.
+    /// What memory lacks of a register: a NaN where it has that.
+    fn late_or_nan(&mut self, register: u8) -> Value {
+        let late = self.known.floats.late_value(register);
+        late.unwrap_or_else(|| self.ins().f64const(f64::NAN))
+    }
+
+    /// The same of some registers.
     fn late_arguments(&mut self, registers: &BTreeSet<u8>) -> Vec<BlockArg> {
-        let arguments = registers.iter().map(|&register| {
-            let value = self.known.floats.late_value(register);
-            value.unwrap_or_else(|| self.ins().f64const(f64::NAN)).into()
-        });
+        let arguments = registers
+            .iter()
+            .map(|&register| self.late_or_nan(register).into());
         arguments.collect()
     }
 
