@@ -166,13 +166,16 @@ impl Default for AdvancedLoads {
     }
 }
 
-/// Bytes of a place of memory, as a power of two. A place shares its bit with those at a distance of 64 places.
+/// Bytes of a place of memory, as a power of two.
 pub(crate) const PLACE_LOG2: u32 = 4;
+/// How far an address is shifted down for what changes the number of its place: arrays that lie a power of two apart,
+/// as those of a Fourier transform, are not to share the bits of places with each other.
+pub(crate) const PLACE_FOLD: u32 = 10;
 
 /// The bits of the places that `size` bytes at `address` lie in, of which there are not more than [`ACCESS_BYTES_MAX`].
 #[inline(always)]
 fn places(address: u64, size: u64) -> u64 {
-    let place = |address: u64| 1 << (address >> PLACE_LOG2 & 63);
+    let place = |address: u64| 1 << ((address >> PLACE_LOG2 ^ address >> PLACE_FOLD) & 63);
     place(address) | place(address.wrapping_add(size).wrapping_sub(1))
 }
 

@@ -1,13 +1,16 @@
 //! Advanced loads, their checks, and what stores make of them: in line as far as the table has a row at once. What has
 //! to give way to another entry, and `chk.a` that fail, are the interpreter's functions' to do.
 
+use std::mem::offset_of;
+
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64};
-use cranelift_codegen::ir::{Block, InstBuilder, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, SigRef, Value};
+use cranelift_frontend::FunctionBuilder;
 use sidestep_ia64::encoding::Instruction;
 use sidestep_ia64::{Processor, layout};
 
-use crate::chain;
+use crate::chain::{self, Request, Word};
 use crate::emitter::Emitter;
 
 /// The first general register that is stacked.
@@ -116,6 +119,19 @@ fn load_row(emitter: &mut Emitter, row: Value, part: usize) -> Value {
         .load(I64, flags, place, (layout::ADVANCED_ROWS + part) as i32)
 }
 
+/// The number of an address's place, of which the low six bits count, as where the host shifts.
+fn place_of(builder: &mut FunctionBuilder, address: Value) -> Value {
+    let [place, fold] = [layout::PLACE_LOG2, layout::PLACE_FOLD]
+        .map(|unit| builder.ins().ushr_imm_u(address, i64::from(unit)));
+    builder.ins().bxor(place, fold)
+}
+
+fn with_bit(builder: &mut FunctionBuilder, bits: Value, number: Value) -> Value {
+    let one = builder.ins().iconst(I64, 1);
+    let bit = builder.ins().ishl(one, number);
+    builder.ins().bor(bits, bit)
+}
+
 fn is_none(emitter: &mut Emitter, row: Value) -> Value {
     let none = i64::from(layout::ADVANCED_NO_ROW);
     emitter.ins().icmp_imm_u(IntCC::Equal, row, none)
@@ -169,13 +185,10 @@ impl Entry {
         let count = emitter.ins().iadd_imm_s(age, 1);
         emitter.store_state(count, layout::ADVANCED_COUNT);
         register.set_row(emitter, row);
-        // The host takes the low six bits of a count.
-        let memory = emitter.ins().ushr_imm_u(address, i64::from(layout::PLACE_LOG2));
+        let memory = place_of(&mut emitter.builder, address);
         for (number, place) in [(row, layout::ADVANCED_VALID), (memory, layout::ADVANCED_LOADS)] {
-            let one = emitter.constant(1);
-            let bit = emitter.ins().ishl(one, number);
             let bits = emitter.load_state(I64, place);
-            let bits = emitter.ins().bor(bits, bit);
+            let bits = with_bit(&mut emitter.builder, bits, number);
             emitter.store_state(bits, place);
         }
     }
@@ -217,37 +230,90 @@ impl Standing {
 /// Has what a store to so many bytes at an address, aligned, has hit forgotten, once it is done.
 pub fn store(emitter: &mut Emitter, address: Value, bytes: u32) {
     let places = emitter.load_state(I64, layout::ADVANCED_LOADS);
-    let place = emitter.ins().ushr_imm_u(address, i64::from(layout::PLACE_LOG2));
-    // The host takes the low six bits of a count.
+    let [near, hit, rest] = [(); 3].map(|()| emitter.builder.create_block());
+    emitter.builder.set_cold_block(near);
+    emitter.builder.set_cold_block(hit);
+    // Most programs have no advanced load in flight where they store.
+    emitter.ins().brif(places, near, &[], rest, &[]);
+    emitter.begin(near);
+    let place = place_of(&mut emitter.builder, address);
     let bit = emitter.ins().ushr(places, place);
     let bit = emitter.ins().band_imm_u(bit, 1);
-    let [hit, rest] = [(); 2].map(|()| emitter.builder.create_block());
-    emitter.builder.set_cold_block(hit);
     emitter.ins().brif(bit, hit, &[], rest, &[]);
     emitter.begin(hit);
-    let forget = match bytes {
-        1 => forget_hit::<1> as *const (),
-        2 => forget_hit::<2> as *const (),
-        4 => forget_hit::<4> as *const (),
-        8 => forget_hit::<8> as *const (),
-        _ => forget_hit::<16> as *const (),
-    };
-    emitter.call_preserving_about(address, forget as i64);
+    emitter.call_store_hit(address, bytes, forget_hit as *const () as i64);
     emitter.ins().jump(rest, &[]);
     emitter.begin(rest);
 }
 
-/// Forgets the advanced loads that a store to so many bytes has hit, for emitted code: the address is the request's
-/// argument.
+/// Forgets the advanced loads that a store to so many bytes has hit, for emitted code, which has stored the address.
 ///
 /// # Safety
 /// The processor is the one that the code was entered with, and nobody else uses it.
-unsafe extern "C" fn forget_hit<const BYTES: u64>(processor: *mut Processor, _: u64) -> i64 {
+unsafe extern "C" fn forget_hit(processor: *mut Processor, bytes: u64) -> i64 {
     // SAFETY: as the caller says.
     let processor = unsafe { &mut *processor };
     let address = chain::argument(processor);
-    processor.forget_advanced_loads_of(address, BYTES);
+    processor.forget_advanced_loads_of(address, bytes);
     0
+}
+
+/// The body of the function that units call where a store's place has its bit: looks at each entry, and calls another
+/// function where one was hit. Else the bits become those of the entries, since places of earlier ones were among them.
+pub fn look_at_entries(builder: &mut FunctionBuilder, preserving: SigRef) {
+    let flags = MemFlagsData::trusted();
+    let processor = builder.ins().get_pinned_reg(I64);
+    let load = |builder: &mut FunctionBuilder, place: Value, offset: usize| {
+        builder.ins().load(I64, flags, place, offset as i32)
+    };
+    let request = load(builder, processor, Word::Request.offset());
+    let bytes = load(builder, request, offset_of!(Request, argument));
+    let address = load(builder, processor, Word::Argument.offset());
+    let valid = load(builder, processor, layout::ADVANCED_VALID);
+    let [next, entry, apart, hit, done] = [(); 5].map(|()| builder.create_block());
+    let [left, places] = [(); 2].map(|()| builder.append_block_param(next, I64));
+    let none = builder.ins().iconst(I64, 0);
+    builder.ins().jump(next, &[valid.into(), none.into()]);
+
+    builder.switch_to_block(next);
+    builder.ins().brif(left, entry, &[], done, &[]);
+
+    builder.switch_to_block(entry);
+    let row = builder.ins().ctz(left);
+    let rest = builder.ins().iadd_imm_s(left, -1);
+    let rest = builder.ins().band(left, rest);
+    let offset = builder.ins().ishl_imm_u(row, ROW_SIZE_LOG2);
+    let row = builder.ins().iadd(processor, offset);
+    let [read, size] = [layout::ADVANCED_ROW_ADDRESS, layout::ADVANCED_ROW_BYTES]
+        .map(|part| load(builder, row, layout::ADVANCED_ROWS + part));
+    let within = [(address, read, size), (read, address, bytes)].map(|(place, start, size)| {
+        let distance = builder.ins().isub(place, start);
+        builder.ins().icmp(IntCC::UnsignedLessThan, distance, size)
+    });
+    let is_hit = builder.ins().bor(within[0], within[1]);
+    builder.ins().brif(is_hit, hit, &[], apart, &[]);
+
+    builder.switch_to_block(apart);
+    let last = builder.ins().iadd(read, size);
+    let last = builder.ins().iadd_imm_s(last, -1);
+    let places = [read, last].into_iter().fold(places, |places, address| {
+        let place = place_of(builder, address);
+        with_bit(builder, places, place)
+    });
+    builder.ins().jump(next, &[rest.into(), places.into()]);
+
+    builder.switch_to_block(hit);
+    let function = load(builder, processor, Word::Preserving.offset());
+    builder.ins().call_indirect(preserving, function, &[]);
+    builder.ins().return_(&[]);
+
+    builder.switch_to_block(done);
+    let places = builder.block_params(next)[1];
+    builder
+        .ins()
+        .store(flags, places, processor, layout::ADVANCED_LOADS as i32);
+    builder.ins().return_(&[]);
+    builder.seal_all_blocks();
 }
 
 /// Counts a check that has found no entry, or one that must not be kept.

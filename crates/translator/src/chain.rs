@@ -11,6 +11,15 @@ use sidestep_ia64::{Processor, layout};
 /// one's code begins. Answers one of the numbers below.
 pub type Enter = unsafe extern "C" fn(*mut Processor, *const u8) -> i64;
 
+/// The functions that units call where something is rare, which change no register of the host.
+#[derive(Clone, Copy)]
+pub struct RareFunctions {
+    /// The one that does what a request says.
+    pub preserving: *const u8,
+    /// The one that looks at the advanced loads that a store may have hit.
+    pub store_hit: *const u8,
+}
+
 /// What emitted code answers: that the next block follows at the instruction pointer.
 pub const NEXT_BLOCK: i64 = 0;
 /// That an instruction has raised a fault.
@@ -38,6 +47,8 @@ pub enum Word {
     Remainder,
     /// The address of the function that does what a [`Request`] says and changes no register of the host.
     Preserving,
+    /// The address of the function that looks at what a store may have hit, a request as well.
+    StoreHit,
     /// The address of the request; behind it what was answered.
     Request,
     /// What a request is about that is not known when code is emitted.
@@ -65,7 +76,7 @@ pub fn begin(
     end: u64,
     flags: [*const AtomicBool; 2],
     links: usize,
-    preserving: *const u8,
+    rare: RareFunctions,
 ) {
     for (word, value) in [
         (Word::End, end),
@@ -73,16 +84,27 @@ pub fn begin(
         (Word::Interrupts, flags[1] as u64),
         (Word::Links, links as u64),
         (Word::Followed, 0),
-        (Word::Preserving, preserving as u64),
     ] {
         *word.of(processor) = value;
     }
+    begin_rare(processor, rare);
 }
 
 /// Begins a unit that gathers.
-pub fn begin_gathering(processor: &mut Processor, gathered: *mut Gathered, preserving: *const u8) {
+pub fn begin_gathering(processor: &mut Processor, gathered: *mut Gathered, rare: RareFunctions) {
     *Word::Gathered.of(processor) = gathered.expose_provenance() as u64;
+    begin_rare(processor, rare);
+}
+
+fn begin_rare(
+    processor: &mut Processor,
+    RareFunctions {
+        preserving,
+        store_hit,
+    }: RareFunctions,
+) {
     *Word::Preserving.of(processor) = preserving as u64;
+    *Word::StoreHit.of(processor) = store_hit as u64;
 }
 
 /// What the unit that runs fills.

@@ -22,7 +22,7 @@ use crate::emitter::{
 };
 use crate::region::Region;
 use crate::resumption::are_resumable;
-use crate::{call, float, operations};
+use crate::{advanced, call, float, operations};
 
 /// Why there is no compiler.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +73,8 @@ pub struct SupportCode {
     pub enter: Vec<u8>,
     /// The one that performs an operation for units and changes no register of the host.
     pub preserving: Vec<u8>,
+    /// The one that looks at the advanced loads that a store may have hit.
+    pub store_hit: Vec<u8>,
 }
 
 /// Emits functions.
@@ -158,6 +160,7 @@ impl Compiler {
             self.support = Some(Arc::new(SupportCode {
                 enter: self.compile_enter()?,
                 preserving: self.compile_preserving()?,
+                store_hit: self.compile_store_hit()?,
             }));
         }
         let support = self.support.clone()?;
@@ -262,6 +265,16 @@ impl Compiler {
             let answer = builder.inst_results(call)[0];
             builder.ins().store(flags, answer, processor, word);
             builder.ins().return_(&[]);
+            builder
+        })
+    }
+
+    /// The function that looks at the advanced loads that a store may have hit: as the one before it, but most often it
+    /// need not call another one, and then saves a few registers only.
+    fn compile_store_hit(&mut self) -> Option<Vec<u8>> {
+        self.emit(preserving_signature(), |mut builder, _| {
+            let preserving = builder.import_signature(preserving_signature());
+            advanced::look_at_entries(&mut builder, preserving);
             builder
         })
     }

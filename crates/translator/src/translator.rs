@@ -14,7 +14,7 @@ use sidestep_ia64::execution::{
 use sidestep_ia64::{Exit, Processor, Raised};
 
 use crate::background::{Background, Finished, Translated};
-use crate::chain::{self, BEHIND, Enter, LEFT_OVER, NEXT_BLOCK, RAISED};
+use crate::chain::{self, BEHIND, Enter, LEFT_OVER, NEXT_BLOCK, RAISED, RareFunctions};
 use crate::code_memory::CodeMemory;
 use crate::compiler::{Compiler, CompilerError, Emitted, Surroundings};
 use crate::links::Links;
@@ -382,10 +382,14 @@ impl Translator {
         if self.support.is_none() {
             let enter = self.memory().put(&code.support.enter)?;
             let preserving = self.memory().put(&code.support.preserving)?;
+            let store_hit = self.memory().put(&code.support.store_hit)?;
             self.support = Some(Support {
                 // SAFETY: the code was emitted for this type, and is forgotten with its memory.
                 enter: unsafe { mem::transmute::<*const u8, Enter>(enter) },
-                preserving,
+                rare: RareFunctions {
+                    preserving,
+                    store_hit,
+                },
             });
         }
         let unit = self.memory().put(&code.unit)?;
@@ -478,11 +482,11 @@ impl Translator {
         mut running: Running<'_, '_, O>,
     ) -> Result<(), Raised> {
         // SAFETY: who comes here has seen that the root has its code.
-        let Support { enter, preserving } = unsafe { root.support() };
+        let Support { enter, rare } = unsafe { root.support() };
         let gathered = running.begin_gathering();
         let processor = running.processor();
         let begun = processor.instructions_retired();
-        chain::begin_gathering(processor, gathered, preserving);
+        chain::begin_gathering(processor, gathered, rare);
         resumption::note_code(&self.code);
         // SAFETY: the unit is alive: it goes with its block, between two of them. The processor is borrowed
         // exclusively, and what is gathered is the observer's as long as it runs.
@@ -533,9 +537,9 @@ impl Translator {
             links.note(place, root);
         }
         // SAFETY: who comes here has seen that the root has its code.
-        let Support { enter, preserving } = unsafe { root.support() };
+        let Support { enter, rare } = unsafe { root.support() };
         let links = links.address();
-        chain::begin(processor, begun + remaining, flags, links, preserving);
+        chain::begin(processor, begun + remaining, flags, links, rare);
         resumption::note_code(&self.code);
         // SAFETY: the units are alive: they go with their blocks, between two of them. The processor is borrowed
         // exclusively, the flags and the table of links live as long as the run, and no more instructions may retire

@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use crate::chain::{Enter, Named};
+use crate::chain::{Enter, Named, RareFunctions};
 use crate::code_memory::CodeMemory;
 use crate::node::Node;
 use crate::region::Region;
@@ -30,8 +30,8 @@ pub struct Unit {
 pub struct Support {
     /// The one by which units are entered.
     pub enter: Enter,
-    /// The one that performs an operation for them and changes no register of the host.
-    pub preserving: *const u8,
+    /// Those that they call.
+    pub rare: RareFunctions,
 }
 
 // SAFETY: it is addresses of code, in memory that the unit keeps.
@@ -51,8 +51,9 @@ pub struct Piece {
     code: AtomicPtr<u8>,
     /// The function by which it is entered.
     enter: AtomicPtr<u8>,
-    /// The function that performs operations for it.
+    /// The [`RareFunctions`] of its unit.
     preserving: AtomicPtr<u8>,
+    store_hit: AtomicPtr<u8>,
     unit: Mutex<Option<Unit>>,
     /// The guest's address that its unit is for.
     base: AtomicU64,
@@ -77,6 +78,7 @@ impl Piece {
             code: AtomicPtr::default(),
             enter: AtomicPtr::default(),
             preserving: AtomicPtr::default(),
+            store_hit: AtomicPtr::default(),
             unit: Mutex::default(),
             base: AtomicU64::new(0),
             roots: Mutex::default(),
@@ -124,7 +126,10 @@ impl Piece {
         Support {
             // SAFETY: the root of a unit has one, of this type.
             enter: unsafe { mem::transmute::<*mut u8, Enter>(self.enter.load(Ordering::Relaxed)) },
-            preserving: self.preserving.load(Ordering::Relaxed),
+            rare: RareFunctions {
+                preserving: self.preserving.load(Ordering::Relaxed),
+                store_hit: self.store_hit.load(Ordering::Relaxed),
+            },
         }
     }
 
@@ -150,9 +155,11 @@ impl Piece {
 
     /// Makes it the root of a unit with its code at a place.
     pub fn install(&self, unit: Unit, code: *const u8) {
-        let Support { enter, preserving } = unit.support;
+        let Support { enter, rare } = unit.support;
         self.enter.store(enter as *mut u8, Ordering::Relaxed);
-        self.preserving.store(preserving.cast_mut(), Ordering::Relaxed);
+        self.preserving
+            .store(rare.preserving.cast_mut(), Ordering::Relaxed);
+        self.store_hit.store(rare.store_hit.cast_mut(), Ordering::Relaxed);
         self.base.store(unit.region.base, Ordering::Relaxed);
         *self.unit() = Some(unit);
         self.code.store(code.cast_mut(), Ordering::Relaxed);

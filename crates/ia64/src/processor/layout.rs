@@ -97,8 +97,9 @@ offsets! {
     WINDOW_OUTSIDE = offset_of!(Processor, windows) + WindowTable::OUTSIDE;
     /// By region, the bits in which guest and host addresses differ: 64 bits each.
     WINDOW_DIFFERENCES = offset_of!(Processor, windows) + WindowTable::DIFFERENCES;
-    /// Which places of memory advanced loads that are remembered have read, a bit each: the number of a place (its
-    /// address in units of [`PLACE_LOG2`]) modulo 64. Zero if none is remembered: 64 bits.
+    /// Which places of memory advanced loads that are remembered have read, a bit each: the number of a place is
+    /// its address, in units of [`PLACE_LOG2`] and of [`PLACE_FOLD`] with exclusive or, modulo 64. Zero if none is
+    /// remembered: 64 bits.
     ADVANCED_LOADS = offset_of!(Processor, advanced_loads) + AdvancedLoads::PLACES;
     /// Which rows of the table of advanced loads have an entry, a bit each: 64 bits.
     ADVANCED_VALID = offset_of!(Processor, advanced_loads) + AdvancedLoads::VALID;
@@ -152,7 +153,7 @@ pub const DIVISION_OWNER_SHIFT: u32 = Divisions::OWNER_SHIFT;
 /// The largest [`GENERAL_BASE`] that a call may leave behind.
 pub const GENERAL_BASE_MAX: usize = GeneralRegisters::BASE_MAX;
 /// How many words a processor keeps for the back end that runs.
-pub const OF_BACK_END_WORDS: usize = 10;
+pub const OF_BACK_END_WORDS: usize = 11;
 /// How many rows the table of advanced loads has.
 pub const ADVANCED_ROWS_COUNT: usize = AdvancedLoads::ENTRIES;
 /// The size of a row, in bytes.
@@ -177,6 +178,8 @@ pub const ADVANCED_FLOATING: u64 = crate::alat::Target::FLOATING;
 pub const ADVANCED_FLOATING_TAGS: usize = crate::alat::FLOATING_TAGS;
 /// The size of a place of [`ADVANCED_LOADS`], as a power of two.
 pub const PLACE_LOG2: u32 = crate::alat::PLACE_LOG2;
+/// The other unit of an address that its place's number is made of, as a power of two.
+pub const PLACE_FOLD: u32 = crate::alat::PLACE_FOLD;
 /// How many entries the table of translations has: the granule of an address, modulo this, chooses one.
 pub const TRANSLATIONS_COUNT: usize = TranslationCache::ENTRIES;
 /// The size of an entry, in bytes.
@@ -246,8 +249,8 @@ mod tests {
             ("STACK_ORIGIN", 14872),
             ("DIVISION_STATES", 14952),
             ("DIVISION_OPERANDS", 15208),
-            ("COMPLETED", 11712),
-            ("OF_BACK_END", 11720),
+            ("COMPLETED", 152),
+            ("OF_BACK_END", 11712),
         ];
         assert_eq!(TABLE, expected);
         let entry = (

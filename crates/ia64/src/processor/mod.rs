@@ -86,14 +86,14 @@ pub struct Processor {
     pub frame: FrameMarker,
     /// Branch registers.
     pub branch: [u64; 8],
+    /// The last bundle of the block that was left last.
+    pub(crate) completed: u64,
     /// General registers of the current frame, with NaT bits.
     pub general: GeneralRegisters,
     /// f0 to f127 before rotation.
     pub(crate) floating: FloatingRegisters,
     /// Application registers by number, but for those of the register stack engine.
     pub(crate) application: [u64; 128],
-    /// The last bundle of the block that was left last.
-    pub(crate) completed: u64,
     /// What the back end that runs keeps with the processor.
     pub(crate) of_back_end: [u64; layout::OF_BACK_END_WORDS],
     /// Where data lie in the host's memory, as far as they lie there as in the guest's.
@@ -175,6 +175,7 @@ impl Processor {
             general: GeneralRegisters::new(),
             predicates: 1,
             branch: [0; 8],
+            completed: 0,
             frame: FrameMarker::default(),
             status: 0,
             system: Box::default(),
@@ -197,7 +198,6 @@ impl Processor {
             fruitless: FruitlessInterruptions::default(),
             retired: 0,
             trapped: (0, 0),
-            completed: 0,
             of_back_end: [0; layout::OF_BACK_END_WORDS],
             windows,
             is_shared,

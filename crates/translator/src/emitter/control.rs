@@ -31,6 +31,18 @@ impl<'f> Emitter<'_, 'f> {
 
     /// Calls a function of the processor and a number, in such a block as well.
     pub fn call_preserving(&mut self, argument: u64, function: i64) {
+        self.call_rare(Word::Preserving, argument, function);
+    }
+
+    /// Calls the function that looks at the advanced loads that a store of so many bytes at an address may have hit.
+    /// Where it has hit one, that calls the one named, which finds the address in [`Word::Argument`].
+    pub fn call_store_hit(&mut self, address: Value, bytes: u32, function: i64) {
+        self.store_state(address, Word::Argument.offset());
+        self.call_rare(Word::StoreHit, u64::from(bytes), function);
+    }
+
+    /// Makes a request and calls a function that sees to it and changes no register.
+    fn call_rare(&mut self, rare: Word, argument: u64, function: i64) {
         let block = match self.is_system {
             false => (self.region.base).wrapping_add_signed(self.region.offset(self.node)),
             true => {
@@ -46,14 +58,8 @@ impl<'f> Emitter<'_, 'f> {
         });
         let request = self.constant(request as i64);
         self.store_state(request, Word::Request.offset());
-        let (signature, preserving) = (self.entry.preserving_signature, self.shared(Word::Preserving));
-        self.ins().call_indirect(signature, preserving, &[]);
-    }
-
-    /// As [`Emitter::call_preserving`], where the function finds what it is about in [`Word::Argument`].
-    pub fn call_preserving_about(&mut self, argument: Value, function: i64) {
-        self.store_state(argument, Word::Argument.offset());
-        self.call_preserving(0, function);
+        let (signature, rare) = (self.entry.preserving_signature, self.shared(rare));
+        self.ins().call_indirect(signature, rare, &[]);
     }
 
     /// Calls the interpreter's function for the current operation.
