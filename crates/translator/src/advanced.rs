@@ -8,13 +8,12 @@ use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, SigRef, Value};
 use cranelift_frontend::FunctionBuilder;
 use sidestep_ia64::encoding::Instruction;
+use sidestep_ia64::registers::frame::FIRST_STACKED;
 use sidestep_ia64::{Processor, layout};
 
 use crate::chain::{self, Request, Word};
 use crate::emitter::Emitter;
 
-/// The first general register that is stacked.
-const FIRST_STACKED: u8 = 32;
 const ROW_SIZE_LOG2: i64 = layout::ADVANCED_ROW_SIZE.trailing_zeros() as i64;
 const _: () = assert!(layout::ADVANCED_ROW_SIZE.is_power_of_two());
 /// The rows, a bit each.

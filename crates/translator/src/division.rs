@@ -9,11 +9,9 @@ use sidestep_ia64::encoding::{
 };
 use sidestep_ia64::float::Precision as Bits;
 use sidestep_ia64::float::division::{Operand, SEQUENCES, Sequence};
+use sidestep_ia64::registers::frame::FIRST_ROTATING_FLOATING;
 
 use crate::held::changes_controls;
-
-/// The first floating-point register that rotates.
-const FIRST_ROTATING: u8 = 32;
 
 /// A division whose steps are being emitted.
 #[derive(Clone, Debug)]
@@ -69,7 +67,7 @@ fn is_constant(register: u8) -> bool {
 
 /// Whether a register may stand for a step: it is no constant, and always the same one.
 fn may_be_step(register: u8) -> bool {
-    !is_constant(register) && register < FIRST_ROTATING
+    !is_constant(register) && register < FIRST_ROTATING_FLOATING
 }
 
 /// To how many bits a multiply-add rounds under a status field with the range of the registers.

@@ -3,9 +3,10 @@
 use sidestep_ia64::encoding::{Effects, Instruction, Resource, UnitClass};
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::{FPSR, LC};
+use sidestep_ia64::registers::frame;
 
 const GENERAL_REGISTERS: u16 = 128;
-const FIRST_STACKED: u16 = 32;
+const FIRST_STACKED: u16 = frame::FIRST_STACKED as u16;
 const BRANCH_REGISTERS: u16 = 8;
 const APPLICATION_REGISTERS: u16 = 128;
 const FIRST_BRANCH: u16 = GENERAL_REGISTERS;

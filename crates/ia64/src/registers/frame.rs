@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 pub const STACKED_REGISTERS: u32 = 96;
 /// The rotating floating-point registers f32 to f127.
 pub const ROTATING_FLOATING: u32 = 96;
+/// The first general register that is stacked, where rotation begins as well.
+pub const FIRST_STACKED: u8 = 32;
+/// The first floating-point register that rotates.
+pub const FIRST_ROTATING_FLOATING: u8 = 128 - ROTATING_FLOATING as u8;
 /// The rotating predicates p16 to p63.
 pub const ROTATING_PREDICATES: u32 = 48;
 

@@ -9,10 +9,10 @@ use std::mem::offset_of;
 
 use serde::{Deserialize, Serialize};
 
-use crate::registers::frame::STACKED_REGISTERS;
+use crate::registers::frame::{self, STACKED_REGISTERS};
 
 /// The first stacked register.
-const FIRST_STACKED: usize = 32;
+const FIRST_STACKED: usize = frame::FIRST_STACKED as usize;
 /// How many registers there are.
 const REGISTERS: usize = 128;
 /// How many stacked registers the file has for callers and the frame together, at most.

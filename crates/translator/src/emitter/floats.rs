@@ -9,7 +9,7 @@ use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use sidestep_ia64::encoding::{Effects, Instruction, Resource, StatusField};
 use sidestep_ia64::layout;
-use sidestep_ia64::registers::frame::ROTATING_FLOATING;
+use sidestep_ia64::registers::frame::{FIRST_ROTATING_FLOATING, ROTATING_FLOATING};
 
 use super::Emitter;
 use crate::held::changes_controls;
@@ -26,19 +26,17 @@ pub struct Double {
 
 /// Whether a register rotates.
 pub fn rotates(register: u8) -> bool {
-    register >= FIRST_ROTATING
+    register >= FIRST_ROTATING_FLOATING
 }
 
 /// The name of a register after a rotation.
 pub fn rotated(register: u8) -> u8 {
     match register {
-        127 => FIRST_ROTATING,
+        127 => FIRST_ROTATING_FLOATING,
         register if rotates(register) => register + 1,
         register => register,
     }
 }
-
-const FIRST_ROTATING: u8 = 128 - ROTATING_FLOATING as u8;
 
 /// What is known of floating-point registers.
 #[derive(Clone, Debug, Default)]

@@ -11,14 +11,13 @@ use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
 use sidestep_ia64::encoding::{BranchKind, Instruction};
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::{EC, LC};
-use sidestep_ia64::registers::frame::{ROTATING_FLOATING, ROTATING_PREDICATES};
+use sidestep_ia64::registers::frame::{FIRST_STACKED, ROTATING_FLOATING, ROTATING_PREDICATES};
 
 use super::{Double, Emitter, FIRST_ROTATING_PREDICATE, Predicates, floats};
 use crate::slots::{Slot, Slots};
 
 /// Rotating general registers up to which a rotation is in line.
 const IN_LINE_MAX: u8 = 48;
-const FIRST_ROTATING: u8 = 32;
 const LAST_PREDICATE: i64 = 63;
 
 impl Emitter<'_, '_> {
@@ -108,7 +107,7 @@ impl Emitter<'_, '_> {
         self.call_aside(rotate);
         self.ins().jump(back, &[]);
         self.begin(back);
-        let renamed: Slots = (FIRST_ROTATING..128).map(Slot::general).collect();
+        let renamed: Slots = (FIRST_STACKED..128).map(Slot::general).collect();
         let renamed = renamed.union([Slot::PREDICATES].into_iter().collect());
         self.known.held = self.known.held.without(renamed);
         self.known.floats.forget_rotating();
@@ -140,7 +139,7 @@ impl Emitter<'_, '_> {
         let differs = self.ins().icmp_imm_u(IntCC::NotEqual, size, i64::from(rotating));
         let rare = self.ins().bor(is_still, differs);
         // The region's own registers have none.
-        let rotating: Slots = (FIRST_ROTATING..FIRST_ROTATING + rotating)
+        let rotating: Slots = (FIRST_STACKED..FIRST_STACKED + rotating)
             .map(Slot::general)
             .collect();
         let [low, high] = rotating.general_registers();
@@ -184,7 +183,7 @@ impl Emitter<'_, '_> {
         let word = self.ins().bor(word, first);
         self.set(Slot::PREDICATES, word);
 
-        let slots: Vec<Slot> = (FIRST_ROTATING..FIRST_ROTATING + rotating)
+        let slots: Vec<Slot> = (FIRST_STACKED..FIRST_STACKED + rotating)
             .map(Slot::general)
             .collect();
         let Some(&last) = slots.last() else { return };
