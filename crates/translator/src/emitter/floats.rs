@@ -117,6 +117,11 @@ impl Floats {
         self.integers.insert(register, significand);
     }
 
+    /// Notes that a register was found to hold an integer.
+    pub fn note_found_integer(&mut self, register: u8, significand: Value) {
+        self.integers.insert(register, significand);
+    }
+
     /// Notes the value that a register was found to have.
     pub fn note_found(&mut self, register: u8, double: Double) {
         self.doubles.insert(register, double);

@@ -18,8 +18,8 @@ use sidestep_ia64::float::{Precision as Bits, StatusRegister};
 use sidestep_ia64::registers::application::FPSR;
 
 use super::{
-    DOUBLE, Precision, SINGLE, deliver, deliver_integer, double, either, is_not_well_above, is_writable,
-    nearest, number, significand, write_double,
+    DOUBLE, Precision, SINGLE, deliver, deliver_integer, deliver_integer_among, double, either,
+    is_not_well_above, is_writable, nearest, note_integer_source, number, significand, write_double,
 };
 use crate::compare;
 use crate::emitter::{Double, Emitter};
@@ -479,10 +479,14 @@ pub fn fixed_multiply_add(emitter: &mut Emitter, instruction: &Instruction, part
         return emitter.perform(Some(instruction));
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
-        let mut rare = None;
-        let sources = [instruction.f3(), instruction.f4(), instruction.f2()];
-        let [a, b, c] = sources.map(|register| significand(emitter, register, &mut rare));
-        deliver_integer(emitter, instruction, rare, |emitter, _| {
+        // Many a product is computed in two halves, and one factor multiplies a whole row: what was looked at once is an
+        // integer from then on. An addend is often a zero of another form, which is gone with the first sum.
+        let mut others = None;
+        let factors = [instruction.f3(), instruction.f4()];
+        let [a, b] = factors.map(|register| significand(emitter, register, &mut others));
+        let mut rare = others;
+        let c = significand(emitter, instruction.f2(), &mut rare);
+        deliver_integer_among(emitter, instruction, (rare, others), |emitter, _| {
             let low = emitter.ins().imul(a, b);
             let sum = emitter.ins().iadd(low, c);
             match part {
@@ -498,5 +502,8 @@ pub fn fixed_multiply_add(emitter: &mut Emitter, instruction: &Instruction, part
                 }
             }
         });
+        for (register, value) in factors.into_iter().zip([a, b]) {
+            note_integer_source(emitter, instruction, register, value);
+        }
     });
 }

@@ -194,6 +194,15 @@ fn write_integer(emitter: &mut Emitter, register: u8, significand: Value) {
     emitter.known.floats.note_integer(register & 127, significand);
 }
 
+/// Notes that a source of an instruction, which reads it as an integer, is one; not where the instruction writes it.
+fn note_integer_source(emitter: &mut Emitter, instruction: &Instruction, register: u8, significand: Value) {
+    let register = register & 127;
+    let is_kept = is_writable(register) && register != instruction.f1() & 127;
+    if is_kept && !emitter.may_be_late(register) {
+        emitter.known.floats.note_found_integer(register, significand);
+    }
+}
+
 /// Emits an instruction that delivers an integer to f1, which `common` answers; the rest is as for
 /// [`Emitter::in_line`].
 fn deliver_integer(
@@ -202,11 +211,24 @@ fn deliver_integer(
     rare: Option<Value>,
     common: impl FnOnce(&mut Emitter, Block) -> Value,
 ) {
+    deliver_integer_among(emitter, instruction, (rare, None), common);
+}
+
+/// As [`deliver_integer`], but that the interpreter goes on behind the function where `others` is true, if it is given,
+/// as it does where another thing than an integer was delivered.
+fn deliver_integer_among(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    (rare, others): (Option<Value>, Option<Value>),
+    common: impl FnOnce(&mut Emitter, Block) -> Value,
+) {
     let register = instruction.f1() & 127;
+    // Where it rotates, its place is then known on both ways.
+    place(emitter, register);
     let found = |emitter: &mut Emitter| {
         let (words, _) = load_words(emitter, register);
         let is_other = is_no_integer(emitter, words);
-        (words.significand, is_other)
+        (words.significand, either(emitter, others, is_other))
     };
     emitter.deliver_integer(instruction, register, rare, found, |emitter, aside| {
         let significand = common(emitter, aside);
