@@ -479,8 +479,8 @@ pub fn fixed_multiply_add(emitter: &mut Emitter, instruction: &Instruction, part
         return emitter.perform(Some(instruction));
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
-        // Many a product is computed in two halves, and one factor multiplies a whole row: what was looked at once is an
-        // integer from then on. An addend is often a zero of another form, which is gone with the first sum.
+        // Many a product is computed in two halves, and one factor multiplies a whole row: what was looked at once is
+        // an integer from then on. An addend is often a zero of another form, which is gone with the first sum.
         let mut others = None;
         let factors = [instruction.f3(), instruction.f4()];
         let [a, b] = factors.map(|register| significand(emitter, register, &mut others));
