@@ -1,13 +1,14 @@
 //! Devices behind their transport, driven as a guest's driver does: by registers and rings in memory.
 
 mod carried;
+mod disk;
+mod hostile;
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use proptest::prelude::*;
 use sidestep_ia64::PhysicalAddress;
 use tempfile::NamedTempFile;
 
@@ -23,7 +24,7 @@ use crate::machine::hypercall::Console;
 use crate::machine::timeline::Timeline;
 use crate::memory::{GRANULE, GuestMemory, MemoryKind, MemoryRange};
 use crate::network::Link;
-use crate::storage::disk::{DiskError, SECTOR};
+use crate::storage::disk::SECTOR;
 
 const RAM_BYTES: u64 = 16 * GRANULE;
 const DESCRIPTORS: u64 = 0x1000;
@@ -288,36 +289,6 @@ fn a_driver_finds_and_negotiates() {
 }
 
 #[test]
-fn a_disk_reads_writes_and_flushes() {
-    let file = disk_file(8);
-    let mut driver = Driver::new(disk(file.path()));
-    let data = BUFFERS + 0x1000;
-    // Two sectors in three buffers whose bounds are no sectors'.
-    let pieces = [
-        (data, 100, true),
-        (data + 100, 900, true),
-        (data + 1000, 24, true),
-    ];
-    assert_eq!(driver.disk(0, 3, &pieces), (1025, 0));
-    assert_eq!(driver.bytes(data, 1024), [[3; 512], [4; 512]].concat());
-    driver
-        .memory
-        .write(PhysicalAddress(data), &[0xaa; 512])
-        .expect("RAM");
-    assert_eq!(
-        driver.disk(1, 7, &[(data, 500, false), (data + 500, 12, false)]),
-        (1, 0)
-    );
-    assert_eq!(driver.disk(4, 0, &[]), (1, 0));
-    assert_eq!(driver.disk(8, 0, &[(data, 20, true)]), (21, 0));
-    assert_eq!(&driver.bytes(data, 9), b"sidestep\0");
-    let contents = fs::read(file.path()).expect("the disk");
-    assert_eq!(contents[7 * 512..], [0xaa; 512]);
-    assert_eq!(contents[6 * 512..7 * 512], [6; 512]);
-    assert_eq!(driver.errors(), 0);
-}
-
-#[test]
 fn chains_may_lie_in_tables_of_their_own() {
     let file = disk_file(8);
     let mut driver = Driver::new(disk(file.path()));
@@ -333,99 +304,6 @@ fn chains_may_lie_in_tables_of_their_own() {
     driver.wait();
     assert_eq!(driver.answer(), 513);
     assert_eq!(driver.bytes(data, 512), [5; 512]);
-}
-
-#[test]
-fn requests_that_a_disk_cannot_serve_fail_alone() {
-    let file = disk_file(8);
-    let mut driver = Driver::new(disk(file.path()));
-    let data = BUFFERS + 0x1000;
-    for sector in [8, 7, u64::MAX, u64::MAX / 512] {
-        let size = if sector == 7 { 1024 } else { 512 };
-        assert_eq!(
-            driver.disk(0, sector, &[(data, size, true)]),
-            (1, 1),
-            "behind the end"
-        );
-        assert_eq!(
-            driver.disk(1, sector, &[(data, size, false)]),
-            (1, 1),
-            "behind the end"
-        );
-    }
-    assert_eq!(driver.disk(0, 0, &[(data, 511, true)]), (1, 1), "no whole sector");
-    assert_eq!(
-        driver.disk(8, 0, &[(data, 19, true)]),
-        (1, 1),
-        "too short for the name"
-    );
-    assert_eq!(driver.disk(99, 0, &[]), (1, 2), "unknown");
-    drop(driver);
-    let mut driver = Driver::new(Block::open(file.path(), true).expect("a disk"));
-    assert_ne!(driver.load(0x10) & 1 << 5, 0, "said to be read only");
-    assert_eq!(driver.disk(1, 0, &[(data, 512, false)]), (1, 1));
-    assert_eq!(driver.disk(0, 1, &[(data, 512, true)]), (513, 0));
-    assert_eq!(fs::read(file.path()).expect("the disk")[..512], [0; 512]);
-}
-
-#[test]
-fn broken_chains_stop_the_device_until_it_is_reset() {
-    let file = disk_file(8);
-    let mut driver = Driver::new(disk(file.path()));
-    let header = (BUFFERS, 16, false);
-    let status = (BUFFERS + 16, 1, true);
-    let broken: [&[Buffer]; 7] = [
-        &[header, (RAM_BYTES + GRANULE, 512, true), status],
-        &[header, (RAM_BYTES, 512, true), status],
-        &[header, (RAM_BYTES - 4, 512, true), status],
-        &[header, (u64::MAX - 3, 512, true), status],
-        &[header, (BUFFERS, u32::MAX, true), status],
-        &[header, status, header],
-        &[header],
-    ];
-    for (count, buffers) in broken.iter().enumerate() {
-        driver.chain(DESCRIPTORS, buffers);
-        driver.send();
-        driver.wait();
-        assert_eq!(driver.errors(), count as u64 + 1, "{buffers:x?}");
-        assert_ne!(driver.load(0x70) & NEEDS_RESET, 0);
-        assert_eq!(driver.load(0x60), 2, "told by an interrupt");
-        driver.send();
-        assert_eq!(driver.timeline.next(), None, "deaf until it is reset");
-        driver.set_up();
-        assert_eq!(driver.disk(4, 0, &[]), (1, 0), "and as good as new then");
-    }
-    let errors = driver.errors();
-    driver.descriptor(DESCRIPTORS, 0, (BUFFERS, 16), NEXT, 0);
-    driver.send();
-    driver.wait();
-    assert_eq!(driver.errors(), errors + 1, "a loop");
-    driver.set_up();
-    driver.write(AVAILABLE + 2, 1000_u16);
-    driver.store(0x50, 0);
-    driver.wait();
-    assert_eq!(driver.errors(), errors + 2, "more requests than entries");
-    for (register, address) in [
-        (0x80, RAM_BYTES - 16),
-        (0x90, RAM_BYTES - 4),
-        (0xa0, RAM_BYTES),
-        (0xa4, 1),
-    ] {
-        driver.set_up();
-        driver.store(0x44, 0);
-        for (register, address) in [(0x80, DESCRIPTORS), (0x90, AVAILABLE), (0xa0, USED)] {
-            driver.store(register, address);
-        }
-        driver.store(register, address);
-        driver.store(0x44, 1);
-        assert_eq!(driver.load(0x44), 0, "rings outside RAM are refused");
-        assert_ne!(driver.load(0x70) & NEEDS_RESET, 0);
-    }
-    assert_eq!(
-        fs::read(file.path()).expect("the disk"),
-        fs::read(disk_file(8).path()).expect("one like it"),
-        "none of it was written"
-    );
 }
 
 #[test]
@@ -619,141 +497,4 @@ fn a_device_goes_on_from_what_was_saved() {
         !console.transport.facilities().restore(&saved),
         "it is of another kind"
     );
-}
-
-#[test]
-fn what_is_copied_on_write_is_one_machines_own_and_the_file_stays() {
-    let file = disk_file(8);
-    let before = fs::read(file.path()).expect("the disk");
-    let copied = || Block::copy_on_write(file.path(), 2 * SECTOR).expect("a disk");
-    let (mut driver, mut other) = (Driver::new(copied()), Driver::new(copied()));
-    let data = BUFFERS + 0x1000;
-    let write = |driver: &mut Driver, byte: u8, sector: u64, sectors: u64| {
-        let bytes = vec![byte; (sectors * SECTOR) as usize];
-        driver.memory.write(PhysicalAddress(data), &bytes).expect("RAM");
-        driver.disk(1, sector, &[(data, bytes.len() as u32, false)]).1
-    };
-    let read = |driver: &mut Driver, sector: u64| {
-        assert_eq!(driver.disk(0, sector, &[(data, SECTOR as u32, true)]).1, 0);
-        driver.value::<u8>(data + SECTOR - 1)
-    };
-    assert_eq!(write(&mut driver, 9, 2, 1), 0);
-    assert_eq!([read(&mut driver, 1), read(&mut driver, 2)], [1, 9]);
-    assert_eq!(read(&mut other, 2), 2);
-    assert_eq!(write(&mut driver, 8, 3, 2), 1, "three sectors are too many");
-    assert_eq!(read(&mut driver, 3), 3, "nothing of it");
-    assert_eq!(write(&mut driver, 7, 2, 2), 0);
-    assert_eq!([read(&mut driver, 2), read(&mut driver, 3)], [7, 7]);
-    assert_eq!(driver.disk(4, 0, &[]), (1, 0), "a flush");
-    assert_eq!(fs::read(file.path()).expect("the disk"), before);
-}
-
-#[test]
-fn files_that_are_no_disks_are_named() {
-    let error = |path: &Path| Block::open(path, false).err().expect("no disk");
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let missing = error(&folder.path().join("none"));
-    assert!(matches!(missing, DiskError::Open { .. }));
-    assert!(missing.to_string().contains("none` cannot be opened"));
-    assert!(matches!(error(folder.path()), DiskError::NoFile { .. }));
-    let odd = folder.path().join("odd");
-    for size in [0, 1, 513] {
-        fs::write(&odd, vec![0; size]).expect("space");
-        assert!(matches!(error(&odd), DiskError::Size { size: found, .. } if found == size as u64));
-    }
-    let file = disk_file(1);
-    let first = disk(file.path());
-    assert!(matches!(error(file.path()), DiskError::InUse { .. }));
-    drop(first);
-    let reader = Block::open(file.path(), true).expect("a disk");
-    Block::open(file.path(), true).expect("readers share");
-    assert!(matches!(error(file.path()), DiskError::InUse { .. }));
-    drop(reader);
-    disk(file.path());
-}
-
-/// What a hostile guest does: writes of rings and descriptors, register accesses of every width, time passing.
-#[derive(Clone, Debug)]
-enum Act {
-    Store(u64, u64, u64),
-    Load(u64, u64),
-    Descriptor(u64, (u64, u32), u16, u16),
-    Available(u16),
-    Wait,
-    SetUp,
-}
-
-fn act() -> impl Strategy<Value = Act> {
-    let width = prop::sample::select(vec![1_u64, 2, 4, 8]);
-    let address = prop_oneof![
-        4 => 0..RAM_BYTES + 2 * GRANULE,
-        1 => any::<u64>(),
-    ];
-    let size = prop_oneof![4 => 0..2048_u32, 1 => any::<u32>()];
-    let register = prop_oneof![
-        3 => (0..0x40_u64).prop_map(|word| word * 4),
-        1 => 0..SIZE - 8,
-    ];
-    let value = prop_oneof![2 => 0..16_u64, 1 => address.clone(), 1 => any::<u64>()];
-    prop_oneof![
-        4 => (register.clone(), width.clone(), value).prop_map(|(at, size, value)| Act::Store(at, size, value)),
-        1 => (register, width).prop_map(|(at, size)| Act::Load(at, size)),
-        6 => (0..QUEUE_ENTRIES, (address, size), 0..8_u16, 0..10_u16)
-            .prop_map(|(index, buffer, flags, next)| Act::Descriptor(index, buffer, flags, next)),
-        3 => (0..12_u16).prop_map(Act::Available),
-        2 => Just(Act::Wait),
-        1 => Just(Act::SetUp),
-    ]
-}
-
-fn misbehave(driver: &mut Driver, acts: &[Act]) {
-    for act in acts {
-        match *act {
-            Act::Store(at, size, value) => driver.transport.store(at, size, value),
-            Act::Load(at, size) => {
-                driver.transport.load(at, size);
-            }
-            Act::Descriptor(index, buffer, flags, next) => {
-                driver.descriptor(DESCRIPTORS, index, buffer, flags, next);
-            }
-            Act::Available(more) => {
-                driver.sent = driver.sent.wrapping_add(more);
-                driver.write(AVAILABLE + 2, driver.sent);
-                driver.store(0x50, 0);
-            }
-            // A queue that is never empty is served for ever; a guest gets that far and no farther.
-            Act::Wait => {
-                let until = driver.timeline.next().map_or(0, |next| next + 3 * LATENCY_TICKS);
-                driver.timeline.perform_until(until);
-            }
-            Act::SetUp => driver.set_up(),
-        }
-    }
-}
-
-proptest! {
-    #[test]
-    fn no_guest_harms_the_host(acts in prop::collection::vec(act(), 1..80)) {
-        let file = disk_file(8);
-        let mut driver = Driver::new(disk(file.path()));
-        let rom = driver.bytes(RAM_BYTES, GRANULE as usize);
-        misbehave(&mut driver, &acts);
-        prop_assert_eq!(driver.bytes(RAM_BYTES, GRANULE as usize), rom, "ROM stays");
-        prop_assert_eq!(fs::metadata(file.path()).expect("the disk").len(), 8 * SECTOR, "and the disk's size");
-        // Whatever happened: the device works again once it is set up.
-        driver.set_up();
-        driver.timeline.perform_until(u64::MAX);
-        driver.store(0x64, 3);
-        prop_assert_eq!(driver.disk(4, 0, &[]), (1, 0));
-        let others: [Box<dyn VirtioDevice>; 3] = [
-            Box::new(Entropy::new(Seeded(1))),
-            Box::new(Network::new(ADDRESS, Box::new(Mirror::default()))),
-            Box::new(VirtioConsole::new(Box::new(Typist::default()))),
-        ];
-        for device in others {
-            let mut driver = Driver::with(device);
-            driver.set_up_queue(1);
-            misbehave(&mut driver, &acts);
-        }
-    }
 }

@@ -1,7 +1,9 @@
 //! The network, with another TCP/IP stack as its guest.
 
-use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+mod connections;
+mod datagrams;
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread;
 use std::time::Duration;
 
@@ -11,12 +13,10 @@ use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
 use smoltcp::time::Instant;
 use smoltcp::wire::{
     DhcpMessageType, DhcpPacket, DhcpRepr, EthernetAddress, EthernetFrame, EthernetProtocol, Icmpv4Message,
-    Icmpv4Packet, Icmpv6Packet, Icmpv6Repr, IpAddress, IpCidr, IpProtocol, Ipv4Packet, Ipv6FragmentHeader,
-    Ipv6Packet, NdiscRepr, UdpPacket,
+    Icmpv4Packet, Icmpv6Packet, Icmpv6Repr, IpAddress, IpCidr, IpProtocol, Ipv4Packet, Ipv6Packet, NdiscRepr,
 };
 
 use super::addresses::{GATEWAY_6, NAME_SERVER_6, NETWORK_6, ROUTER_6, target};
-use super::fragments::{Fragments, Piece};
 use super::frames::Frames;
 use super::{GATEWAY, GATEWAY_HARDWARE, GUEST, Link, UserNetwork, dhcp, router};
 use crate::network::forward::Forward;
@@ -135,299 +135,8 @@ impl Guest {
     }
 }
 
-/// Sends back what comes until it ends.
-fn echo(listener: TcpListener) -> thread::JoinHandle<usize> {
-    thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("somebody connects");
-        let mut data = Vec::new();
-        stream.read_to_end(&mut data).expect("all of it");
-        stream.write_all(&data).expect("they read");
-        data.len()
-    })
-}
-
 fn pattern(size: u32) -> Vec<u8> {
     (0..size).map(|index| (index * 7 + index / 251) as u8).collect()
-}
-
-#[test]
-fn a_guest_reaches_the_hosts_loopback_by_the_gateway() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let port = listener.local_addr().expect("bound").port();
-    let server = echo(listener);
-    let mut guest = Guest::new(&[]);
-    let handle = guest.connect(SocketAddr::new(GATEWAY.into(), port));
-    let data = pattern(300_000);
-    assert!(guest.exchange(handle, &data) == data, "the same bytes come back");
-    assert_eq!(server.join().expect("no panic"), data.len());
-    guest.until(|guest| guest.network.connections.is_empty());
-}
-
-#[test]
-fn a_refused_connection_is_one_for_the_guest() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let port = listener.local_addr().expect("bound").port();
-    drop(listener);
-    let mut guest = Guest::new(&[]);
-    let handle = guest.connect(SocketAddr::new(GATEWAY.into(), port));
-    guest.until(|guest| guest.socket(handle).state() == State::Closed);
-    assert!(guest.network.connections.is_empty());
-}
-
-#[test]
-fn a_guest_finds_connections_of_another_network_broken() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let port = listener.local_addr().expect("bound").port();
-    let mut guest = Guest::new(&[]);
-    let handle = guest.connect(SocketAddr::new(GATEWAY.into(), port));
-    guest.until(|guest| guest.socket(handle).state() == State::Established);
-    // As when the guest's machine is restored.
-    guest.network = UserNetwork::new(&[]).expect("no ports");
-    guest.socket(handle).send_slice(b"lost").expect("still open");
-    guest.until(|guest| guest.socket(handle).state() == State::Closed);
-}
-
-#[test]
-fn a_forwarded_port_leads_to_the_guest() {
-    let forward: Forward = "tcp:127.0.0.1:0-:7".parse().expect("good");
-    let mut guest = Guest::new(&[forward]);
-    let at = guest.network.listening()[0];
-    let handle = guest.add_socket();
-    guest.socket(handle).listen(7).expect("free");
-    let data = pattern(100_000);
-    let sent = data.clone();
-    let client = thread::spawn(move || {
-        let mut stream = TcpStream::connect(at).expect("it listens");
-        stream.write_all(&sent).expect("the guest reads");
-        stream.shutdown(std::net::Shutdown::Write).expect("open");
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).expect("an answer");
-        answer
-    });
-    let mut received = Vec::new();
-    guest.until(|guest| {
-        let socket = guest.socket(handle);
-        while socket.can_recv() {
-            received.extend(socket.recv(|bytes| (bytes.len(), bytes.to_vec())).expect("open"));
-        }
-        let ended = received.len() == data.len();
-        if ended && socket.may_send() {
-            socket.send_slice(b"thanks").expect("open");
-            socket.close();
-        }
-        ended && !socket.may_send()
-    });
-    guest.until(|_| client.is_finished());
-    assert!(received == data);
-    assert_eq!(client.join().expect("no panic"), b"thanks");
-}
-
-/// A guest with a connection to a host that does not read yet.
-fn connected() -> (Guest, SocketHandle, TcpStream) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let port = listener.local_addr().expect("bound").port();
-    let mut guest = Guest::new(&[]);
-    let handle = guest.connect(SocketAddr::new(GATEWAY.into(), port));
-    guest.until(|guest| guest.socket(handle).state() == State::Established);
-    let (host, _) = listener.accept().expect("it is connected");
-    (guest, handle, host)
-}
-
-/// Bytes from the guest that the host has not taken.
-fn waiting_bytes(network: &UserNetwork) -> usize {
-    let sockets = network.sockets.iter();
-    sockets
-        .map(|(_, smoltcp::socket::Socket::Tcp(socket))| socket.recv_queue())
-        .sum()
-}
-
-/// Whether reading ends with a reset, and how much came before.
-fn read_until_end(mut host: TcpStream) -> (usize, bool) {
-    let mut data = Vec::new();
-    let result = host.read_to_end(&mut data);
-    let is_reset = result.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset);
-    (data.len(), is_reset)
-}
-
-#[test]
-fn a_host_that_reads_late_gets_all_that_the_guest_sent() {
-    let (mut guest, handle, host) = connected();
-    host.shutdown(std::net::Shutdown::Write).expect("open");
-    // Until the host's buffers are full, and the rest waits in the network.
-    let mut sent = 0;
-    let mut steps_waited = 0;
-    guest.until(|guest| {
-        let waits = waiting_bytes(&guest.network) > 0;
-        steps_waited = if waits { steps_waited + 1 } else { 0 };
-        let socket = guest.socket(handle);
-        if !waits {
-            sent += socket.send_slice(&[7; 1 << 14]).expect("open");
-        }
-        steps_waited == 100
-    });
-    guest.socket(handle).close();
-    guest.until(|guest| !guest.socket(handle).is_open() || guest.socket(handle).state() == State::TimeWait);
-    // Longer than any end of a connection is remembered.
-    guest.now += 100_000 * STEP_TICKS;
-    guest.until(|guest| guest.network.sockets.iter().next().is_none());
-    let host = thread::spawn(move || read_until_end(host));
-    guest.until(|_| host.is_finished());
-    assert_eq!(host.join().expect("no panic"), (sent, false));
-    guest.until(|guest| guest.network.connections.is_empty());
-}
-
-#[test]
-fn a_guest_that_has_ended_gets_the_answer_without_a_wait() {
-    const SECOND: u64 = 1_000_000_000;
-    let (mut guest, handle, mut host) = connected();
-    guest.socket(handle).close();
-    guest.until(|guest| guest.socket(handle).state() == State::FinWait2);
-    // Several times what the guest has room for, so that it closes its window and opens it again.
-    let data = pattern(60_000);
-    host.write_all(&data).expect("the host's own buffers take it");
-    drop(host);
-    let start = guest.now;
-    assert!(guest.exchange(handle, &[]) == data);
-    assert!(guest.now - start < SECOND / 2, "nothing had to be repeated");
-}
-
-#[test]
-fn a_connection_that_the_guest_resets_is_reset_for_the_host() {
-    let (mut guest, handle, host) = connected();
-    guest.socket(handle).send_slice(b"part").expect("open");
-    for _ in 0..10 {
-        guest.step();
-    }
-    guest.socket(handle).abort();
-    let host = thread::spawn(move || read_until_end(host));
-    guest.until(|_| host.is_finished());
-    assert!(host.join().expect("no panic").1);
-}
-
-#[test]
-fn a_connection_that_the_host_resets_is_reset_for_a_guest_that_only_listens() {
-    let (mut guest, handle, host) = connected();
-    rustix::net::sockopt::set_socket_linger(&host, Some(Duration::ZERO)).expect("a socket");
-    drop(host);
-    guest.until(|guest| guest.socket(handle).state() == State::Closed);
-    guest.until(|guest| guest.network.connections.is_empty());
-}
-
-#[test]
-fn the_machines_end_resets_what_has_not_ended_and_completes_what_has() {
-    for ends in [false, true] {
-        let (mut guest, handle, host) = connected();
-        let socket = guest.socket(handle);
-        socket.send_slice(b"all of it").expect("open");
-        if ends {
-            socket.close();
-        }
-        // The guest's frames arrive, and the machine ends before they are handed on.
-        let now = Instant::from_micros(guest.now as i64 / 1000);
-        guest.interface.poll(now, &mut guest.frames, &mut guest.sockets);
-        while let Some(frame) = guest.frames.outgoing.pop_front() {
-            guest.network.send(&frame);
-        }
-        drop(guest);
-        let (size, is_reset) = read_until_end(host);
-        assert_eq!(is_reset, !ends);
-        assert!(is_reset || size == b"all of it".len());
-    }
-}
-
-/// The guest sends a datagram.
-fn send_datagram(guest: &mut Guest, from: SocketAddr, to: SocketAddr, payload: &[u8]) -> usize {
-    let mut sender = Frames {
-        guest: GATEWAY_HARDWARE,
-        ..Frames::default()
-    };
-    sender.datagram(from, to, payload);
-    let count = sender.outgoing.len();
-    for mut frame in sender.outgoing {
-        EthernetFrame::new_unchecked(&mut frame[..]).set_src_addr(GUEST_HARDWARE);
-        guest.network.send(&frame);
-    }
-    count
-}
-
-/// The addresses and the payload of a packet, once the last of its pieces is there.
-type Payload = Option<(IpAddr, IpAddr, Vec<u8>)>;
-
-fn payload_4(fragments: &mut Fragments, bytes: &[u8]) -> Payload {
-    let packet = Ipv4Packet::new_checked(bytes).expect("whole");
-    assert!(packet.verify_checksum());
-    let payload = match packet.more_frags() || packet.frag_offset() != 0 {
-        true => fragments.take(0, &Piece::of_4(&packet))?,
-        false => packet.payload().to_vec(),
-    };
-    Some((packet.src_addr().into(), packet.dst_addr().into(), payload))
-}
-
-fn payload_6(fragments: &mut Fragments, bytes: &[u8]) -> Payload {
-    let packet = Ipv6Packet::new_checked(bytes).expect("whole");
-    let payload = match packet.next_header() {
-        IpProtocol::Ipv6Frag => {
-            let (header, payload) = packet.payload().split_at(8);
-            let place = Ipv6FragmentHeader::new_checked(&header[2..]).expect("whole");
-            fragments.take(0, &Piece::of_6(&packet, &place, (header[0], payload)))?
-        }
-        _ => packet.payload().to_vec(),
-    };
-    Some((packet.src_addr().into(), packet.dst_addr().into(), payload))
-}
-
-/// Waits for a datagram to the guest: from where to where, what it says, and in how many pieces it came.
-fn receive_datagram(guest: &mut Guest) -> (SocketAddr, SocketAddr, Vec<u8>, usize) {
-    let mut fragments = Fragments::default();
-    let mut count = 0;
-    let mut received = None;
-    guest.until(|guest| {
-        guest.network.advance(0);
-        while let Some(answer) = guest.network.receive() {
-            let frame = EthernetFrame::new_checked(&answer[..]).expect("whole");
-            assert_eq!(frame.dst_addr(), GUEST_HARDWARE);
-            count += 1;
-            received = match frame.ethertype() {
-                EthernetProtocol::Ipv6 => payload_6(&mut fragments, frame.payload()),
-                _ => payload_4(&mut fragments, frame.payload()),
-            };
-        }
-        received.is_some()
-    });
-    let (from, to, payload) = received.expect("it came");
-    let datagram = UdpPacket::new_checked(&payload[..]).expect("whole");
-    assert!(datagram.verify_checksum(&from.into(), &to.into()));
-    (
-        SocketAddr::new(from, datagram.src_port()),
-        SocketAddr::new(to, datagram.dst_port()),
-        datagram.payload().to_vec(),
-        count,
-    )
-}
-
-/// Sends datagrams of these sizes to a host's socket by the gateway and back: in so many pieces each.
-fn go_both_ways(server: &UdpSocket, gateway: IpAddr, guest_address: IpAddr, sizes: &[(u32, usize)]) {
-    let to = SocketAddr::new(gateway, server.local_addr().expect("bound").port());
-    let from = SocketAddr::new(guest_address, 4000);
-    let mut guest = Guest::new(&[]);
-    for &(size, pieces) in sizes {
-        let question = pattern(size);
-        assert_eq!(send_datagram(&mut guest, from, to, &question), pieces);
-        let mut asked = vec![0; 1 << 16];
-        let (size, back) = server.recv_from(&mut asked).expect("a datagram");
-        assert!(asked[..size] == question);
-        server.send_to(&question, back).expect("a way back");
-        let (peer, own, answer, count) = receive_datagram(&mut guest);
-        assert_eq!((peer, own, count), (to, from, pieces));
-        assert!(answer == question);
-    }
-}
-
-#[test]
-fn datagrams_go_both_ways_in_one_piece_or_several() {
-    let server = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-    let sizes = [(0, 1), (8, 1), (1472, 1), (1473, 2), (65_507, 45)];
-    go_both_ways(&server, GATEWAY.into(), GUEST.into(), &sizes);
 }
 
 /// A socket of the host's own by IPv6, if it has that.
@@ -435,31 +144,6 @@ fn loopback_6<T>(bind: impl FnOnce((Ipv6Addr, u16)) -> std::io::Result<T>) -> Op
     let bound = bind((Ipv6Addr::LOCALHOST, 0)).ok();
     tests_need::host(bound.is_some(), "this host has no IPv6 on its loopback").then_some(())?;
     bound
-}
-
-#[test]
-fn connections_by_ipv6_reach_the_hosts_loopback() {
-    let Some(listener) = loopback_6(TcpListener::bind) else {
-        return;
-    };
-    let port = listener.local_addr().expect("bound").port();
-    let server = echo(listener);
-    let mut guest = Guest::new(&[]);
-    let handle = guest.connect(SocketAddr::new(GATEWAY_6.into(), port));
-    let data = pattern(300_000);
-    assert!(guest.exchange(handle, &data) == data, "the same bytes come back");
-    assert_eq!(server.join().expect("no panic"), data.len());
-    let handle = guest.connect(SocketAddr::new(GATEWAY_6.into(), port));
-    guest.until(|guest| guest.socket(handle).state() == State::Closed);
-}
-
-#[test]
-fn datagrams_by_ipv6_go_both_ways_in_one_piece_or_several() {
-    let Some(server) = loopback_6(UdpSocket::bind) else {
-        return;
-    };
-    let sizes = [(0, 1), (1440, 1), (1441, 2), (65_487, 46)];
-    go_both_ways(&server, GATEWAY_6.into(), GUEST_6.into(), &sizes);
 }
 
 /// Sends a message of ICMPv6; the messages that come back, and to whom.
@@ -540,54 +224,6 @@ fn the_gateway_alone_answers_echoes_by_ipv6() {
             "{to}"
         );
     }
-}
-
-#[test]
-fn datagrams_to_a_forwarded_port_reach_the_guest_and_its_answers_their_senders() {
-    let forwards = ["tcp:127.0.0.1:0-:7", "udp:127.0.0.1:0-:7"];
-    let forwards = forwards.map(|text| text.parse::<Forward>().expect("good"));
-    let mut guest = Guest::new(&forwards);
-    let listening = guest.network.listening();
-    let host = listening[1];
-    // The network sends to who was there before.
-    send_datagram(
-        &mut guest,
-        SocketAddr::new(GUEST.into(), 1),
-        SocketAddr::new(GATEWAY.into(), 9),
-        b"",
-    );
-    let senders = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a free port"));
-    let mut peers = Vec::new();
-    for sender in &senders {
-        sender.send_to(b"question", host).expect("it listens");
-        let (peer, own, question, _) = receive_datagram(&mut guest);
-        assert_eq!(
-            (peer.ip(), own),
-            (IpAddr::from(GATEWAY), SocketAddr::new(GUEST.into(), 7))
-        );
-        assert_eq!(question, b"question");
-        peers.push(peer);
-    }
-    assert_ne!(peers[0], peers[1]);
-    let first = peers[0];
-    for (number, (sender, peer)) in senders.iter().zip(peers).enumerate() {
-        let answer = format!("answer {number}");
-        send_datagram(
-            &mut guest,
-            SocketAddr::new(GUEST.into(), 7),
-            peer,
-            answer.as_bytes(),
-        );
-        let mut received = [0; 64];
-        let (size, from) = sender.recv_from(&mut received).expect("a datagram");
-        assert_eq!(
-            (&received[..size], from),
-            (answer.as_bytes(), SocketAddr::V4(host))
-        );
-    }
-    // The same sender keeps its port.
-    senders[0].send_to(b"again", host).expect("it listens");
-    assert_eq!(receive_datagram(&mut guest).0, first);
 }
 
 fn discover(

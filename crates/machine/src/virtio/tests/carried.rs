@@ -1,6 +1,9 @@
 //! Queues that somebody else carries: doorbells only leave word, chains are taken and answered when their time has
 //! come.
 
+use proptest::prelude::*;
+
+use super::hostile::{act, misbehave};
 use super::*;
 use crate::virtio::interface::{HEADER, Interface, PAIRS_MAX};
 
