@@ -14,9 +14,12 @@ pub struct VirtualAddress(pub u64);
 pub struct PhysicalAddress(pub u64);
 
 impl VirtualAddress {
+    /// Where an address has the number of its region: in the bits from here on.
+    pub const REGION_SHIFT: u32 = 61;
+
     /// The virtual region number (bits 63 to 61), which selects a region register.
     pub fn region(self) -> usize {
-        (self.0 >> 61) as usize
+        (self.0 >> VirtualAddress::REGION_SHIFT) as usize
     }
 
     /// The offset within the region (bits 60 to 0).

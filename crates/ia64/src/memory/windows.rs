@@ -3,10 +3,10 @@
 
 use std::mem::offset_of;
 
+use crate::address::VirtualAddress;
+
 /// Regions that have a window: the first ones.
 const REGIONS: usize = 4;
-/// Bits of an address that say which region it is in.
-const REGION_SHIFT: u32 = 61;
 /// What takes addresses of the first regions beyond all that hosts have.
 const NOWHERE: u64 = 1 << 62;
 /// Sizes of accesses, by their logarithms.
@@ -51,14 +51,14 @@ impl From<Option<Windows>> for WindowTable {
         let Some(Windows { base, size_log2 }) = windows else {
             return WindowTable::CLOSED;
         };
-        let inside = (REGIONS as u64 - 1) << REGION_SHIFT | ((1 << size_log2) - 1);
+        let inside = (REGIONS as u64 - 1) << VirtualAddress::REGION_SHIFT | ((1 << size_log2) - 1);
         let mut table = WindowTable::CLOSED;
         for (size, outside) in table.outside.iter_mut().enumerate() {
             *outside = !inside | ((1 << size) - 1);
         }
         for (region, difference) in (0..).zip(&mut table.differences[..REGIONS]) {
             let place = (base.addr() as u64).wrapping_add(region << size_log2);
-            *difference = place ^ region << REGION_SHIFT;
+            *difference = place ^ region << VirtualAddress::REGION_SHIFT;
         }
         table
     }
@@ -72,7 +72,7 @@ mod tests {
     /// The host address of an access, if it is in a window.
     fn host(table: &WindowTable, address: u64, size_log2: usize) -> Option<u64> {
         let is_inside = address & table.outside[size_log2] == 0;
-        is_inside.then(|| address ^ table.differences[(address >> REGION_SHIFT) as usize])
+        is_inside.then(|| address ^ table.differences[VirtualAddress(address).region()])
     }
 
     proptest! {
@@ -83,8 +83,10 @@ mod tests {
             let base = 7u64 << 44;
             let windows = Windows { base: std::ptr::without_provenance_mut(base as usize), size_log2 };
             let table = WindowTable::from(Some(windows));
-            for address in [address, region << REGION_SHIFT | offset, region << REGION_SHIFT | offset >> size << size] {
-                let (region, offset) = (address >> REGION_SHIFT, address & (u64::MAX >> 3));
+            let start = region << VirtualAddress::REGION_SHIFT;
+            for address in [address, start | offset, start | offset >> size << size] {
+                let region = VirtualAddress(address).region() as u64;
+                let offset = VirtualAddress(address).offset();
                 let is_inside = region < 4 && offset >> size_log2 == 0 && address.is_multiple_of(1 << size);
                 let expected = is_inside.then(|| base + (region << size_log2) + offset);
                 prop_assert_eq!(host(&table, address, size), expected);

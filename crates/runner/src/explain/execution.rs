@@ -283,7 +283,7 @@ impl Ground<'_> {
             self.fill(page, physical);
         }
         let processor = self.processor();
-        let region = (processor.system.region[(page >> 61) as usize] >> 8) as u32 & 0xff_ffff;
+        let region = (processor.system.region[VirtualAddress(page).region()] >> 8) as u32 & 0xff_ffff;
         let entry =
             TranslationEntry::permissive(VirtualAddress(page), PhysicalAddress(physical), PAGE_LOG2, region);
         processor.insert_translation(side, entry);

@@ -4,12 +4,9 @@ use std::collections::BTreeMap;
 
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
-use sidestep_ia64::layout;
+use sidestep_ia64::{VirtualAddress, layout};
 
 use super::Emitter;
-
-/// Where an address has the number of its region.
-const REGION_SHIFT: i64 = 61;
 
 /// By address, the bits in which it differs from the host's in the window of its region.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +44,9 @@ impl Emitter<'_, '_> {
         if let Some(known) = self.known.windows.difference(address) {
             return known;
         }
-        let region = self.ins().ushr_imm_u(address, REGION_SHIFT);
+        let region = self
+            .ins()
+            .ushr_imm_u(address, i64::from(VirtualAddress::REGION_SHIFT));
         let offset = self.ins().ishl_imm_u(region, 3);
         let processor = self.processor();
         let place = self.ins().iadd(processor, offset);

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use crate::address::VirtualAddress;
 use crate::encoding::DecodedSlot;
 use crate::encoding::Effects;
 use crate::interrupts::Interrupts;
@@ -448,7 +449,7 @@ impl Processor {
             observer.event(&Event::Status(self.status));
         }
         if effects.contains(Effects::WRITES_REGION) {
-            let index = (self.general.value(operation.r3) >> 61) as usize;
+            let index = VirtualAddress(self.general.value(operation.r3)).region();
             let value = self.system.region[index];
             observer.event(&Event::Region { index, value });
         }

@@ -13,8 +13,6 @@ use crate::registers::status::psr;
 const PAGES: usize = 16;
 /// Addresses this close together share a place among them: the usual page size of Linux/ia64.
 const PAGE_INDEX_LOG2: u32 = 14;
-/// Where an address names its region.
-const REGION_SHIFT: u32 = 61;
 /// Physical addressing, and the four privilege levels.
 const CONTEXTS: usize = 5;
 
@@ -120,5 +118,5 @@ fn index(processor: &Processor, ip: u64) -> usize {
         1 + usize::from(processor.privilege_level())
     };
     // The region counts, too: programs and what they enter begin at the same offset of theirs.
-    context * PAGES + (ip >> PAGE_INDEX_LOG2 ^ ip >> REGION_SHIFT) as usize % PAGES
+    context * PAGES + (ip >> PAGE_INDEX_LOG2 ^ ip >> VirtualAddress::REGION_SHIFT) as usize % PAGES
 }
