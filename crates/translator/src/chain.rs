@@ -35,7 +35,10 @@ pub const BEHIND: i64 = 3;
 pub enum Word {
     /// How many instructions may have retired when the run ends.
     End,
-    /// The address of the flag at which every unit stops.
+    /// How many may have retired, with a sign, before units of programs look at [`Word::End`] and [`Word::Attention`]:
+    /// [`CHECKPOINT_MARGIN`] fewer than where they have to.
+    Checkpoint,
+    /// The address of the flag at which every unit stops, those of programs within [`CHECKPOINT_PERIOD`] instructions.
     Attention,
     /// The address of the other flag, at which units stop in system mode.
     Interrupts,
@@ -70,16 +73,25 @@ impl Word {
     }
 }
 
-/// Begins a run that ends when `end` instructions have retired or a flag is set.
+/// How many instructions of a program retire between two looks at who wants the processor, which nobody does at a
+/// certain instruction.
+pub const CHECKPOINT_PERIOD: u64 = 1 << 14;
+/// How many instructions at most retire between two places where a checkpoint is looked for.
+pub const CHECKPOINT_MARGIN: u64 = 1 << 11;
+
+/// Begins a run that ends when so many instructions more have retired or a flag is set.
 pub fn begin(
     processor: &mut Processor,
-    end: u64,
+    remaining: u64,
     flags: [*const AtomicBool; 2],
     links: usize,
     rare: RareFunctions,
 ) {
+    let begun = processor.instructions_retired();
+    let checkpoint = (begun + remaining.min(CHECKPOINT_PERIOD)).wrapping_sub(CHECKPOINT_MARGIN);
     for (word, value) in [
-        (Word::End, end),
+        (Word::End, begun + remaining),
+        (Word::Checkpoint, checkpoint),
         (Word::Attention, flags[0] as u64),
         (Word::Interrupts, flags[1] as u64),
         (Word::Links, links as u64),

@@ -539,7 +539,7 @@ impl Translator {
         // SAFETY: who comes here has seen that the root has its code.
         let Support { enter, rare } = unsafe { root.support() };
         let links = links.address();
-        chain::begin(processor, begun + remaining, flags, links, rare);
+        chain::begin(processor, remaining, flags, links, rare);
         resumption::note_code(&self.code);
         // SAFETY: the units are alive: they go with their blocks, between two of them. The processor is borrowed
         // exclusively, the flags and the table of links live as long as the run, and no more instructions may retire

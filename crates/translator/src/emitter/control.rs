@@ -10,7 +10,7 @@ use sidestep_ia64::encoding::{Effects, Instruction, LoadKind, Operation, StatusF
 use sidestep_ia64::layout;
 
 use super::{Double, Emitter, Known, PERFORMED_BRANCH, PERFORMED_RAISED, Predicates};
-use crate::chain::{NEXT_BLOCK, Named, RAISED, Request, Word};
+use crate::chain::{CHECKPOINT_MARGIN, CHECKPOINT_PERIOD, NEXT_BLOCK, Named, RAISED, Request, Word};
 use crate::node::branch_offset;
 use crate::slots::{Slot, Slots};
 
@@ -275,15 +275,45 @@ impl<'f> Emitter<'_, 'f> {
     }
 
     /// Leaves before a node where fewer instructions may still retire than it and the nodes behind it have. Between
-    /// two looks no node is executed twice.
+    /// two looks no node is executed twice. A program is left as well where somebody wants the processor.
     fn stop_unless_left(&mut self, node: usize) {
+        if self.is_system {
+            let (_, is_short) = self.is_short(node);
+            return self.stop_if(is_short, node);
+        }
+        let (checkpoint, retired) = (self.shared(Word::Checkpoint), self.get(Slot::RETIRED));
+        let mut is_due = self.ins().icmp(IntCC::SignedLessThan, checkpoint, retired);
+        if self.region.retired_from(node) > CHECKPOINT_MARGIN {
+            is_due = self.ins().iconst(I8, 1);
+        }
+        let [due, rest] = [(); 2].map(|()| self.builder.create_block());
+        self.ins().brif(is_due, due, &[], rest, &[]);
+        self.rarely(due, |emitter| emitter.pass_checkpoint(node), rest);
+    }
+
+    /// Leaves a program before a node unless it may be executed, and sets the next checkpoint.
+    fn pass_checkpoint(&mut self, node: usize) {
+        let attention = self.flag(Word::Attention);
+        let (left, is_short) = self.is_short(node);
+        let is_wanted = self.ins().bor(attention, is_short);
+        self.stop_if(is_wanted, node);
+        let period = self.constant(CHECKPOINT_PERIOD as i64);
+        let period = self.ins().umin(left, period);
+        let retired = self.get(Slot::RETIRED);
+        let checkpoint = self.ins().iadd(retired, period);
+        let checkpoint = self.ins().iadd_imm_s(checkpoint, -(CHECKPOINT_MARGIN as i64));
+        self.store_state(checkpoint, Word::Checkpoint.offset());
+    }
+
+    /// How many instructions may still retire, and whether they are fewer than a node and those behind it have.
+    fn is_short(&mut self, node: usize) -> (Value, Value) {
         let (end, retired) = (self.shared(Word::End), self.get(Slot::RETIRED));
         let left = self.ins().isub(end, retired);
         let retired = self.region.retired_from(node);
         let is_short = self
             .ins()
             .icmp_imm_u(IntCC::UnsignedLessThan, left, retired as i64);
-        self.stop_if(is_short, node);
+        (left, is_short)
     }
 
     /// Leaves before a node that writes above the frame.
@@ -422,12 +452,8 @@ impl<'f> Emitter<'_, 'f> {
             self.gather_late();
         }
         let mut wanted = Vec::new();
-        if self.is_system || next <= self.node {
-            // A program has no interrupts.
-            wanted.push(self.flag(Word::Attention));
-            if self.is_system {
-                wanted.push(self.flag(Word::Interrupts));
-            }
+        if self.is_system {
+            wanted.extend([Word::Attention, Word::Interrupts].map(|word| self.flag(word)));
         }
         if self.is_system || self.is_pending {
             wanted.push(self.load_state(I32, layout::PENDING));

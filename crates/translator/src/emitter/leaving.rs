@@ -234,20 +234,20 @@ impl Emitter<'_, '_> {
     }
 
     /// Goes on with the unit at a place, whose link is so many bytes behind the first one, if there is one and nothing
-    /// wants the processor. The processor is there, or has to be put to an address and slot first: units of programs
-    /// know where they are.
+    /// wants the processor, which units of programs look for when they are entered. The processor is there, or has to be
+    /// put to an address and slot first: units of programs know where they are.
     fn follow(&mut self, (place, link): (Value, Value), goal: Option<(Value, u8)>) {
         let stop = self.builder.create_block();
         self.builder.set_cold_block(stop);
         if let Some((target, slot)) = goal.filter(|_| self.is_system) {
             self.leave_for(target, slot);
         }
-        let mut wanted = vec![self.flag(Word::Attention)];
+        let mut wanted = Vec::new();
+        if self.is_system {
+            wanted.extend([Word::Attention, Word::Interrupts].map(|word| self.flag(word)));
+        }
         if self.is_system || self.is_pending {
             wanted.push(self.load_state(I32, layout::PENDING));
-        }
-        if self.is_system {
-            wanted.push(self.flag(Word::Interrupts));
         }
         for wanted in wanted {
             self.unless(wanted, stop);
