@@ -238,7 +238,7 @@ pub fn store(emitter: &mut Emitter, address: Value, bytes: u32) {
     let place = place_of(&mut emitter.builder, address);
     let bit = emitter.ins().ushr(places, place);
     let bit = emitter.ins().band_imm_u(bit, 1);
-    emitter.ins().brif(bit, hit, &[], rest, &[]);
+    emitter.back_unless(bit, hit, rest);
     emitter.begin(hit);
     emitter.call_store_hit(address, bytes, forget_hit as *const () as i64);
     emitter.ins().jump(rest, &[]);

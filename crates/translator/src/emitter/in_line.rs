@@ -279,4 +279,14 @@ impl Emitter<'_, '_> {
         self.ins().brif(value, aside, &[], rest, &[]);
         self.begin(rest);
     }
+
+    /// Goes elsewhere where a value is not zero, and else back from a block that rarely runs, to where most come from
+    /// another one. What moves values on the way back stands aside, for these not to jump over it.
+    pub fn back_unless(&mut self, value: Value, elsewhere: Block, rest: Block) {
+        let back = self.builder.create_block();
+        self.builder.set_cold_block(back);
+        self.ins().brif(value, elsewhere, &[], back, &[]);
+        self.begin(back);
+        self.ins().jump(rest, &[]);
+    }
 }

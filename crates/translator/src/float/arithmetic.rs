@@ -172,7 +172,7 @@ fn unless_product(
     emitter.begin(small);
     let [is_a, is_b] = [a, b].map(|value| emitter.ins().fcmp(FloatCC::NotEqual, value, zero));
     let is_no_zero = emitter.ins().band(is_a, is_b);
-    emitter.ins().brif(is_no_zero, aside, &[], rest, &[]);
+    emitter.back_unless(is_no_zero, aside, rest);
     emitter.begin(rest);
 }
 
@@ -219,7 +219,7 @@ pub(super) fn unless_unusual_result(
         let is_other = is_outside.map_or(is_number, |is_outside| emitter.ins().band(is_outside, is_number));
         rare = emitter.ins().bor(rare, is_other);
     }
-    emitter.ins().brif(rare, aside, &[], rest, &[]);
+    emitter.back_unless(rare, aside, rest);
     emitter.begin(rest);
 }
 

@@ -390,7 +390,7 @@ impl Precision {
         let magnitude = emitter
             .ins()
             .ishl_imm_u(bits, 64 - self.fraction_bits - self.exponent_bits);
-        emitter.ins().brif(magnitude, aside, &[], rest, &[]);
+        emitter.back_unless(magnitude, aside, rest);
         emitter.begin(rest);
     }
 
