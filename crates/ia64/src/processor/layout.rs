@@ -77,6 +77,8 @@ offsets! {
     GENERAL_BASE = offset_of!(Processor, general) + GeneralRegisters::BASE;
     /// The NaT bits of r0 to r127, r0 the lowest bit: 128 bits.
     GENERAL_NATS = offset_of!(Processor, general) + GeneralRegisters::NATS;
+    /// Not zero if one of [`GENERAL_NATS`] is set: 64 bits.
+    GENERAL_HAS_NAT = offset_of!(Processor, general) + GeneralRegisters::HAS_NAT;
     /// f0 to f127 before rotation: 128 bits each, spill images or doubles ([`FLOATING_DOUBLE`]).
     FLOATING = offset_of!(Processor, floating);
     /// ar0 to ar127, but for RSC, BSP, BSPSTORE and RNAT: 64 bits each.
@@ -126,6 +128,9 @@ offsets! {
     /// bits each.
     OF_BACK_END = offset_of!(Processor, of_back_end);
 }
+
+// One load of 64 bits tells whether floating-point registers or predicates are renamed, one store changes both sizes.
+const _: () = assert!(FRAME_RENAME_PREDICATE == FRAME_RENAME_FLOATING + 4 && FRAME_LOCALS == FRAME_SIZE + 4);
 
 /// The second word of one of [`FLOATING`] whose first has the bits of a double, of which a denormal is none here: the
 /// register is what `ldfd` makes of them.

@@ -241,6 +241,9 @@ impl RegisterStack {
 
     /// The NaT bits of the `count` registers above BSP as they were when these were callers'; forgets them.
     fn take_nats_above(&mut self, count: u32) -> u128 {
+        if !self.any_nat() {
+            return 0;
+        }
         let mut taken = 0;
         for offset in 0..count {
             let place = self.ring_place(i64::from(offset));

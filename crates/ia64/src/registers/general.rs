@@ -89,6 +89,8 @@ impl GeneralRegisters {
     pub(crate) const VALUES: usize = offset_of!(GeneralRegisters, values);
     /// Where the NaT bits start.
     pub(crate) const NATS: usize = offset_of!(GeneralRegisters, nats);
+    /// Where the word is that is not zero if a NaT bit is set.
+    pub(crate) const HAS_NAT: usize = offset_of!(GeneralRegisters, has_nat);
     /// Where the base stands.
     pub(crate) const BASE: usize = offset_of!(GeneralRegisters, base);
     /// The largest base that a call may leave behind.

@@ -97,9 +97,11 @@ impl Emitter<'_, '_> {
         let position = self.load_state(I64, layout::STACK_POSITION);
         let position = self.ins().iadd(position, locals);
         self.store_state(position, layout::STACK_POSITION);
-        let none = self.constant(0);
+        // The upper half says that there are no locals.
         let outputs = self.ins().isub(size, locals);
-        self.store_sizes([outputs, none, none]);
+        self.store_state(outputs, layout::FRAME_SIZE);
+        let none = self.ins().iconst(I32, 0);
+        self.store_state(none, layout::FRAME_ROTATING);
         self.know_beside_frame(PFS);
     }
 
@@ -220,16 +222,19 @@ impl Emitter<'_, '_> {
     /// A value that is not zero where registers are renamed, or the frame's or the callers' have a NaT bit set, or the
     /// frame is still being loaded.
     fn unusual(&mut self) -> Value {
-        let words = [
-            layout::FRAME_RENAME_GENERAL,
-            layout::FRAME_RENAME_FLOATING,
-            layout::FRAME_RENAME_PREDICATE,
-            layout::STACK_UNUSUAL,
-        ];
-        let words = words.map(|place| self.load_word(place));
-        let nats = [0, 8].map(|word| self.load_state(I64, layout::GENERAL_NATS + word));
-        let others = nats.into_iter().chain(words.into_iter().skip(1));
-        others.fold(words[0], |found, word| self.ins().bor(found, word))
+        let stack = self.load_word(layout::STACK_UNUSUAL);
+        let frame = self.unusual_frame();
+        self.ins().bor(stack, frame)
+    }
+
+    /// A value that is not zero where registers are renamed, or one of the frame's has its NaT bit set.
+    pub fn unusual_frame(&mut self) -> Value {
+        let general = self.load_word(layout::FRAME_RENAME_GENERAL);
+        // Those of the predicates lie behind those of the floating-point registers.
+        let others = self.load_state(I64, layout::FRAME_RENAME_FLOATING);
+        let has_nat = self.load_state(I64, layout::GENERAL_HAS_NAT);
+        let renamed = self.ins().bor(general, others);
+        self.ins().bor(renamed, has_nat)
     }
 
     /// A word of 32 bits of the processor's state.
