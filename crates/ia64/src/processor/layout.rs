@@ -122,7 +122,7 @@ offsets! {
     DIVISION_STATES = offset_of!(Processor, divisions) + Divisions::STATES;
     /// Their operands, dividend and divisor as doubles or integers: 128 bits for each of a site's two divisions.
     DIVISION_OPERANDS = offset_of!(Processor, divisions) + Divisions::OPERANDS;
-    /// The address of the last bundle of the block that was left last: 64 bits.
+    /// The address of the last bundle of the block that was left last, in system mode: 64 bits.
     COMPLETED = offset_of!(Processor, completed);
     /// The [`OF_BACK_END_WORDS`] words of the back end that runs ([`Processor::of_back_end`]), which it may write: 64
     /// bits each.

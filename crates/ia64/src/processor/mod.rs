@@ -86,7 +86,8 @@ pub struct Processor {
     pub frame: FrameMarker,
     /// Branch registers.
     pub branch: [u64; 8],
-    /// The last bundle of the block that was left last.
+    /// The last bundle of the block that was left last, which interruptions ask for: a back end need not keep it for
+    /// programs, which have none.
     pub(crate) completed: u64,
     /// General registers of the current frame, with NaT bits.
     pub general: GeneralRegisters,

@@ -156,7 +156,10 @@ impl Processor {
             ip: self.ip,
             slot: self.slot,
             trapped: self.trapped,
-            completed: self.completed,
+            completed: match self.environment {
+                Environment::Program(_) => 0,
+                Environment::System(_) => self.completed,
+            },
             retired: self.retired,
             interruption: self.interruption,
             system_mode: self.environment.system().map(|system| SystemModeState {

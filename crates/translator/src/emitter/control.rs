@@ -419,8 +419,11 @@ impl<'f> Emitter<'_, 'f> {
     /// Notes that the block is complete with the current operation.
     pub(super) fn complete_block(&mut self) {
         let operation = &self.region.nodes[self.node].operations[self.index];
-        let offset = self.region.offset(self.node);
-        self.known.completed = Some(offset.wrapping_add_unsigned(operation.bundle_offset()));
+        if self.is_system {
+            // A program has no interruptions, which ask for it.
+            let offset = self.region.offset(self.node);
+            self.known.completed = Some(offset.wrapping_add_unsigned(operation.bundle_offset()));
+        }
         self.known.retired += u64::from(operation.retired);
     }
 

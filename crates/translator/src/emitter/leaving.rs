@@ -82,11 +82,10 @@ impl Emitter<'_, '_> {
 
     /// What of a program's progress memory lacks.
     fn progress(&self) -> Progress {
-        let address = |offset| self.region.base.wrapping_add_signed(offset);
+        let block = self.region.offset(self.node);
         Progress {
-            block_start: Some(address(self.region.offset(self.node))),
+            block_start: Some(self.region.base.wrapping_add_signed(block)),
             retired: self.known.retired,
-            completed: self.known.completed.map(address),
         }
     }
 

@@ -117,7 +117,8 @@ pub struct Known {
     is_noted: bool,
     /// How many more instructions have retired where the node begins than memory says.
     retired: u64,
-    /// The last bundle of the node before, in bytes behind the root's first, where memory does not have it.
+    /// In system mode the last bundle of the node before, in bytes behind the root's first, where memory does not have
+    /// it.
     completed: Option<i64>,
     /// The highest register that the frame is known to have.
     framed: u8,

@@ -251,8 +251,6 @@ pub struct Progress {
     pub block_start: Option<u64>,
     /// How many more instructions had retired there than the processor knows of.
     pub retired: u64,
-    /// The last bundle before it; `None` where the processor knows.
-    pub completed: Option<u64>,
 }
 
 impl Processor {
@@ -260,7 +258,6 @@ impl Processor {
     pub fn note_progress(&mut self, progress: &Progress) {
         self.block_start = progress.block_start.unwrap_or(self.block_start);
         self.retired += progress.retired;
-        self.completed = progress.completed.unwrap_or(self.completed);
     }
 
     /// Executes a block to its end or to a taken branch.
