@@ -385,8 +385,10 @@ impl<'f> Emitter<'_, 'f> {
         self.ins().brif(condition, taken, &[], rest, &[]);
         self.begin(taken);
         let before = self.known.clone();
+        self.known.predicates.decide(condition, true);
         body(self);
         self.known = before;
+        self.known.predicates.decide(condition, false);
         self.begin(rest);
     }
 

@@ -16,6 +16,10 @@ pub const FIRST_ROTATING_PREDICATE: u32 = COUNT as u32 - ROTATING_PREDICATES;
 #[derive(Clone, Copy, Debug)]
 struct Late {
     result: Value,
+    /// Its opposite, if that is at hand.
+    opposite: Option<Value>,
+    /// What it is, behind a branch that has told.
+    decided: Option<bool>,
     if_true: u64,
     if_false: u64,
     covered: u64,
@@ -50,7 +54,7 @@ impl Predicates {
 
     /// Writes a predicate; the first one stays true.
     pub fn write(&mut self, predicate: u8, value: Value) {
-        self.write_late(value, 1 << (predicate & 63) & !1, 0);
+        self.write_late((value, None), 1 << (predicate & 63) & !1, 0);
         if predicate != 0 {
             self.note(predicate, value);
         }
@@ -58,7 +62,8 @@ impl Predicates {
 
     /// Writes a predicate and another one, which is its opposite.
     pub fn write_pair(&mut self, (predicate, value): (u8, Value), (other, opposite): (u8, Value)) {
-        self.write_late(value, 1 << (predicate & 63) & !1, 1 << (other & 63) & !1);
+        let results = (value, Some(opposite));
+        self.write_late(results, 1 << (predicate & 63) & !1, 1 << (other & 63) & !1);
         for (predicate, value) in [(predicate, value), (other, opposite)] {
             if predicate != 0 {
                 self.note(predicate, value);
@@ -66,7 +71,7 @@ impl Predicates {
         }
     }
 
-    fn write_late(&mut self, result: Value, if_true: u64, if_false: u64) {
+    fn write_late(&mut self, (result, opposite): (Value, Option<Value>), if_true: u64, if_false: u64) {
         let covered = if_true | if_false;
         for late in &mut self.late {
             late.covered &= !covered;
@@ -77,10 +82,23 @@ impl Predicates {
         if covered != 0 {
             self.late.push(Late {
                 result,
+                opposite,
+                decided: None,
                 if_true,
                 if_false,
                 covered,
             });
+        }
+    }
+
+    /// Notes what a truth value is where control comes from a branch that has looked at it.
+    pub fn decide(&mut self, value: Value, is_true: bool) {
+        for late in &mut self.late {
+            if late.result == value {
+                late.decided = Some(is_true);
+            } else if late.opposite == Some(value) {
+                late.decided = Some(!is_true);
+            }
         }
     }
 
@@ -93,7 +111,15 @@ impl Predicates {
     pub fn completed(&self, builder: &mut FunctionBuilder, word: Value) -> Value {
         let covered = self.late.iter().fold(0, |covered, late| covered | late.covered);
         let mut word = builder.ins().band_imm_s(word, (!covered).cast_signed());
-        for late in &self.late {
+        let decided = self.late.iter().filter_map(|late| match late.decided? {
+            true => Some(late.if_true),
+            false => Some(late.if_false),
+        });
+        let decided = decided.fold(0, |decided, set| decided | set);
+        if decided != 0 {
+            word = builder.ins().bor_imm_s(word, decided.cast_signed());
+        }
+        for late in self.late.iter().filter(|late| late.decided.is_none()) {
             let [set, clear] =
                 [late.if_true, late.if_false].map(|mask| builder.ins().iconst(I64, mask.cast_signed()));
             let bits = builder.ins().select(late.result, set, clear);
