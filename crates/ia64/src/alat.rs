@@ -250,14 +250,36 @@ impl AdvancedLoads {
     #[cold]
     #[inline(never)]
     fn insert_replacing(&mut self, number: u64, read: (u64, u64), row: Option<usize>) {
-        let oldest = || (0..ENTRIES).min_by_key(|&row| self.rows[row].age);
-        let row = row.or_else(oldest).unwrap_or(0);
+        let row = row.unwrap_or_else(|| self.oldest());
+        self.replace(row);
+        self.insert_in(row, number, read);
+    }
+
+    /// Forgets what gives way to an advanced load that is remembered elsewhere, beside so many others.
+    pub fn make_room(&mut self, target: Target, others: usize) {
+        let number = target.number();
+        match self.row_of_tag(number) {
+            Some(row) if self.rows[row].number == number => self.forget_row(row),
+            Some(row) => self.replace(row),
+            None if self.valid.count_ones() as usize + others >= ENTRIES => self.replace(self.oldest()),
+            None => {}
+        }
+    }
+
+    /// The row of the oldest entry.
+    fn oldest(&self) -> usize {
+        self.valid_rows()
+            .min_by_key(|&row| self.rows[row].age)
+            .unwrap_or(0)
+    }
+
+    /// Forgets the entry in a row, and counts it as one that gave way.
+    fn replace(&mut self, row: usize) {
         match Target::of_number(self.rows[row].number) {
             Target::General(_) => self.events.replaced_general += 1,
             Target::Floating(_) => self.events.replaced_floating += 1,
         }
         self.forget_row(row);
-        self.insert_in(row, number, read);
     }
 
     /// The row that has the entry of a register with the tag of this one.

@@ -24,6 +24,7 @@ mod background;
 mod branch;
 mod call;
 mod chain;
+mod checked_loads;
 mod code_memory;
 mod compare;
 mod compiler;

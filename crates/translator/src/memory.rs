@@ -9,6 +9,7 @@ use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::{CCV, UNAT};
 
 use crate::advanced::{self, Entry, Standing, Target};
+use crate::checked_loads;
 use crate::emitter::Emitter;
 use crate::slots::{Slot, Slots};
 
@@ -164,7 +165,13 @@ pub fn load(
 ) {
     let is_ordered = kind == LoadKind::Acquire;
     if kind == LoadKind::CheckClear {
-        return check_load(emitter, instruction, size, update);
+        return match emitter.take_checked_load(instruction.r1()) {
+            Some(load) => checked_loads::check(emitter, instruction, load, size, update),
+            None => check_load(emitter, instruction, size, update),
+        };
+    }
+    if emitter.is_checked_load() {
+        return checked_loads::load(emitter, instruction, size, update);
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
@@ -204,7 +211,7 @@ pub fn load(
 }
 
 /// What memory holds, with zeros above.
-fn load_extended(emitter: &mut Emitter, size: Size, flags: MemFlagsData, host: Value) -> Value {
+pub fn load_extended(emitter: &mut Emitter, size: Size, flags: MemFlagsData, host: Value) -> Value {
     match size {
         Size::One => emitter.ins().uload8(I64, flags, host, 0),
         Size::Two => emitter.ins().uload16(I64, flags, host, 0),
@@ -279,6 +286,7 @@ pub fn store(
             }
             made(emitter, updated);
         });
+        checked_loads::store(emitter, address, size.bytes());
     });
 }
 

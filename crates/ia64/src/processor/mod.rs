@@ -381,6 +381,19 @@ impl Processor {
         self.advanced_loads.invalidate(address, size);
     }
 
+    /// Has what would give way to an advanced load to a static register forgotten, for a back end that remembers that
+    /// load itself beside so many others.
+    pub fn make_room_for_advanced_load(&mut self, register: u8, others: usize) {
+        let target = crate::alat::Target::General(register.into());
+        self.advanced_loads.make_room(target, others);
+    }
+
+    /// Remembers an advanced load of `size` bytes, at most 16, to a static register.
+    pub fn remember_advanced_load(&mut self, register: u8, address: u64, size: u64) {
+        let target = crate::alat::Target::General(register.into());
+        self.advanced_loads.insert(target, address, size);
+    }
+
     /// What has happened to advanced loads, for whoever counts it.
     pub fn advanced_load_events(&self) -> crate::alat::Events {
         self.advanced_loads.events()

@@ -34,6 +34,12 @@ impl<'f> Emitter<'_, 'f> {
         self.call_rare(Word::Preserving, argument, function);
     }
 
+    /// The same, of an address, which the function finds in [`Word::Argument`].
+    pub fn call_preserving_at(&mut self, address: Value, argument: u64, function: i64) {
+        self.store_state(address, Word::Argument.offset());
+        self.call_preserving(argument, function);
+    }
+
     /// Calls the function that looks at the advanced loads that a store of so many bytes at an address may have hit.
     /// Where it has hit one, that calls the one named, which finds the address in [`Word::Argument`].
     pub fn call_store_hit(&mut self, address: Value, bytes: u32, function: i64) {
@@ -258,6 +264,7 @@ impl<'f> Emitter<'_, 'f> {
         }
         (self.node, self.index) = (node, 0);
         self.division = None;
+        self.checked_loads = self.find_checked_loads(node);
         self.known = match self.arrivals[node].take() {
             Some(known) => known,
             None => self.known_at(node),
@@ -408,14 +415,26 @@ impl<'f> Emitter<'_, 'f> {
 
     /// Goes to where the function is left by a fault, where a value is not zero.
     pub(super) fn raise_if(&mut self, condition: Value) {
+        if !self.known.checked_loads.is_empty() {
+            return self.aside(condition, |emitter| {
+                emitter.enter_checked_loads();
+                let raised = emitter.raised();
+                emitter.ins().jump(raised, &[]);
+            });
+        }
         let rest = self.builder.create_block();
+        let raised = self.raised();
+        self.ins().brif(condition, raised, &[], rest, &[]);
+        self.begin(rest);
+    }
+
+    /// Where the function is left by a fault of the current operation.
+    fn raised(&mut self) -> Block {
         // In a later bundle of the block the function has stored which one was the last.
         let is_first = self.bundle_offset() == 0;
         let lacking = (self.known.retired, self.known.completed.filter(|_| is_first));
         let builder = &mut self.builder;
-        let raised = *(self.raised.entry(lacking)).or_insert_with(|| builder.create_block());
-        self.ins().brif(condition, raised, &[], rest, &[]);
-        self.begin(rest);
+        *(self.raised.entry(lacking)).or_insert_with(|| builder.create_block())
     }
 
     /// Notes that the block is complete with the current operation.

@@ -63,6 +63,7 @@ impl Emitter<'_, '_> {
     /// Leaves the rest of the block, from an operation on, to the interpreter.
     pub(super) fn leave_over(&mut self, index: usize) {
         self.complete_registers();
+        self.enter_checked_loads();
         let progress = match self.is_system {
             // Where its blocks stand is known when it is entered.
             true => {

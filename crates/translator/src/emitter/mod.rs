@@ -30,6 +30,7 @@ use sidestep_ia64::encoding::{Instruction, StatusField};
 use sidestep_ia64::layout;
 
 use crate::chain::Named;
+use crate::checked_loads::{self, CheckedLoad};
 use crate::division::Division;
 use crate::held::FloatRegisters;
 use crate::region::Region;
@@ -111,6 +112,8 @@ pub struct Known {
     settled: Slots,
     /// Slots that are held and that memory lacks, in a tight loop.
     late: Slots,
+    /// Advanced loads that wait for their checks, the oldest first.
+    pub checked_loads: Vec<CheckedLoad>,
     /// A settled slot that memory lacks, with its value before the current instruction.
     before_settling: Option<(Slot, Value)>,
     /// Whether memory has where the node stands.
@@ -123,7 +126,7 @@ pub struct Known {
     /// The highest register that the frame is known to have.
     framed: u8,
     /// Whether control rarely comes here: blocks that begin here stand apart.
-    is_rare: bool,
+    pub is_rare: bool,
 }
 
 /// What the emitter asks of [floating-point registers](crate::float).
@@ -177,6 +180,8 @@ pub struct Emitter<'a, 'f> {
     pub known: Known,
     /// The division whose steps follow, if one was begun.
     pub division: Option<Division>,
+    /// Where advanced loads stand in the node that are checked in it, and where their checks do.
+    checked_loads: Vec<(usize, usize)>,
     /// Whether something in the node may leave work for the processor before the next block.
     is_pending: bool,
     /// Whether the node ends in a way that no other node may follow directly.
@@ -240,6 +245,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             functions,
             known: Known::default(),
             division: None,
+            checked_loads: Vec::new(),
             is_pending: false,
             leaves: false,
             is_gone: false,
@@ -589,6 +595,20 @@ impl<'a, 'f> Emitter<'a, 'f> {
             .map(|entry| entry.decoded.instruction.as_ref().ok())
             .enumerate()
             .skip(self.index + 1)
+    }
+
+    /// The advanced loads of a node that are checked in it, where stores are in line or leave.
+    fn find_checked_loads(&self, node: usize) -> Vec<(usize, usize)> {
+        let instructions = self.region.nodes[node].block.instructions.iter();
+        match self.has_windows() && !self.is_system && self.region.gathers.is_none() {
+            true => checked_loads::pairs(instructions.map(|entry| entry.decoded.instruction.as_ref().ok())),
+            false => Vec::new(),
+        }
+    }
+
+    /// Whether the current instruction is an advanced load that is checked in its block.
+    pub fn is_checked_load(&self) -> bool {
+        self.checked_loads.iter().any(|&(load, _)| load == self.index)
     }
 
     /// The floating-point registers that the current instruction writes.
