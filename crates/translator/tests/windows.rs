@@ -171,12 +171,126 @@ fn compare_loops(seed: u64) -> Result<u64, TestCaseError> {
     Ok(translator.statistics().translated)
 }
 
+/// A line of a program that owns its operands.
+type OwnedLine = (String, u8, Vec<i64>);
+
+/// Advanced loads and their checks with stores and loads around them, in one block: of few registers, at places near
+/// each other.
+fn advanced_loads(source: &mut Source) -> Vec<OwnedLine> {
+    const TARGETS: [i64; 4] = [14, 15, 16, 33];
+    let mut lines: Vec<OwnedLine> = vec![("alloc".to_owned(), 0, vec![34, 64, 64, 0, 0])];
+    if source.below(4) == 0 {
+        // The table is nearly full of others.
+        let first = 36 + source.below(8) as i64;
+        lines.extend((first..68).map(|register| ("ld8.a".to_owned(), 0, vec![register, 8])));
+    }
+    for _ in 0..8 + source.below(12) {
+        let base = 8 + source.below(5) as i64;
+        let size = 1 << source.below(4);
+        let target = TARGETS[source.below(4) as usize];
+        let predicate = [0, 0, 0, 6, 7][source.below(5) as usize];
+        let (mnemonic, operands) = match source.below(14) {
+            0..4 => (format!("ld{size}.a"), vec![target, base]),
+            4..8 => (format!("ld{size}.c.clr"), vec![target, base]),
+            8 | 9 => (format!("st{size}"), vec![base, 20]),
+            10 => {
+                let mnemonic = ["stfd", "stfs", "stfe", "stf.spill"][source.below(4) as usize];
+                (mnemonic.to_owned(), vec![base, 6 + source.below(2) as i64])
+            }
+            11 => (format!("ld{size}"), vec![20, base]),
+            12 => ("adds".to_owned(), vec![20, 1, 20]),
+            _ => ("invala.e M26".to_owned(), vec![target]),
+        };
+        let predicate = match mnemonic.starts_with("ld") && mnemonic.contains('.') {
+            true if source.below(8) > 0 => 0,
+            _ => predicate,
+        };
+        lines.push((mnemonic, predicate, operands));
+    }
+    // A pair with a store in between, whatever else there is.
+    let base = 8 + source.below(3) as i64;
+    lines.push(("ld8.a".to_owned(), 0, vec![15, base]));
+    lines.push(("st4".to_owned(), 0, vec![8 + source.below(5) as i64, 20]));
+    lines.push(("ld8.c.clr".to_owned(), 0, vec![15, base]));
+    lines
+}
+
+/// Runs such a program a few times with other addresses, translated and interpreted.
+fn compare_advanced_loads(seed: u64) -> Result<u64, TestCaseError> {
+    catch_faults();
+    let mut source = Source(seed);
+    let lines = advanced_loads(&mut source);
+    let lines: Vec<machine::Line> = lines
+        .iter()
+        .map(|(mnemonic, predicate, operands)| (mnemonic.as_str(), *predicate, operands.as_slice()))
+        .collect();
+    let mut machine = machine::Machine::new();
+    machine.load(&lines);
+    let code = machine.code().to_vec();
+    let arena = Arc::new(Arena::of(&code, machine.data()));
+    let mut processor = machine
+        .processor
+        .duplicate(Arc::clone(&arena) as Arc<dyn AddressSpace>);
+    let mut translator = translator(2);
+    for round in 0..12 {
+        let mut addresses = [0; 5];
+        for address in &mut addresses {
+            *address = DATA + 16 * source.below(3);
+            match source.below(12) {
+                0 => *address += source.below(16),
+                1 => *address += 8,
+                2 => *address = 0x10_0000,
+                _ => {}
+            }
+        }
+        let (value, predicates, number) = (source.next(), source.next(), source.float(true));
+        // Behind the last is a break.
+        let limit = match source.below(16) {
+            0 => source.below(3 * lines.len() as u64),
+            _ => u64::MAX,
+        };
+        for (processor, translator) in [
+            (&mut machine.processor, None),
+            (&mut processor, Some(&mut translator)),
+        ] {
+            processor.set_instruction_pointer(CODE, 0);
+            processor.predicates = predicates | 1;
+            for (register, address) in (8..).zip(addresses) {
+                processor.general.set(register, address);
+            }
+            processor.general.set(20, value);
+            processor.set_floating(6, number);
+            match translator {
+                None => processor.run(limit),
+                Some(translator) => processor.run_with(limit, translator, &mut ()),
+            };
+        }
+        prop_assert!(processor.save() == machine.processor.save(), "round {round}");
+        let events = [&processor, &machine.processor].map(|one| one.advanced_load_events());
+        prop_assert_eq!(events[0], events[1], "round {}", round);
+        prop_assert!(arena.data() == machine.data(), "round {}", round);
+    }
+    Ok(translator.statistics().translated)
+}
+
+/// They are translated.
+#[test]
+fn programs_of_advanced_loads_are_translated() {
+    let translated = (0..8).map(|seed| compare_advanced_loads(seed).expect("the same state"));
+    assert!(translated.sum::<u64>() > 500);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
 
     #[test]
     fn a_program_in_windows_does_what_an_interpreted_one_does(seed: u64, threshold in 1u32..6) {
         compare(seed, threshold)?;
+    }
+
+    #[test]
+    fn an_advanced_load_in_windows_stands_as_an_interpreted_one_does(seed: u64) {
+        compare_advanced_loads(seed)?;
     }
 
     #[test]
