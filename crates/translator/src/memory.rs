@@ -1,6 +1,8 @@
 //! Loads and stores of general registers, semaphores and fences: in line where they lie in a window of the program's
 //! memory or the table of translations has their granule, by the interpreter's function where not.
 
+mod checked;
+
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I16, I32, I64};
 use cranelift_codegen::ir::{AtomicRmwOp, Block, InstBuilder, MemFlagsData, Type, Value};
@@ -9,7 +11,6 @@ use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::{CCV, UNAT};
 
 use crate::advanced::{self, Entry, Standing, Target};
-use crate::checked_loads;
 use crate::emitter::Emitter;
 use crate::slots::{Slot, Slots};
 
@@ -166,12 +167,12 @@ pub fn load(
     let is_ordered = kind == LoadKind::Acquire;
     if kind == LoadKind::CheckClear {
         return match emitter.take_checked_load(instruction.r1()) {
-            Some(load) => checked_loads::check(emitter, instruction, load, size, update),
+            Some(load) => checked::check(emitter, instruction, load, size, update),
             None => check_load(emitter, instruction, size, update),
         };
     }
     if emitter.is_checked_load() {
-        return checked_loads::load(emitter, instruction, size, update);
+        return checked::load(emitter, instruction, size, update);
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
@@ -211,7 +212,7 @@ pub fn load(
 }
 
 /// What memory holds, with zeros above.
-pub fn load_extended(emitter: &mut Emitter, size: Size, flags: MemFlagsData, host: Value) -> Value {
+fn load_extended(emitter: &mut Emitter, size: Size, flags: MemFlagsData, host: Value) -> Value {
     match size {
         Size::One => emitter.ins().uload8(I64, flags, host, 0),
         Size::Two => emitter.ins().uload16(I64, flags, host, 0),
@@ -286,7 +287,7 @@ pub fn store(
             }
             made(emitter, updated);
         });
-        checked_loads::store(emitter, address, size.bytes());
+        emitter.look_at_checked_loads(address, size.bytes());
     });
 }
 

@@ -234,8 +234,8 @@ impl Emitter<'_, '_> {
     }
 
     /// Goes on with the unit at a place, whose link is so many bytes behind the first one, if there is one and nothing
-    /// wants the processor, which units of programs look for when they are entered. The processor is there, or has to be
-    /// put to an address and slot first: units of programs know where they are.
+    /// wants the processor, for which units of programs look when they are entered. The processor is there, or has to
+    /// be put to an address and slot first: units of programs know where they are.
     fn follow(&mut self, (place, link): (Value, Value), goal: Option<(Value, u8)>) {
         let stop = self.builder.create_block();
         self.builder.set_cold_block(stop);

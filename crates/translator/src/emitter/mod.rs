@@ -6,6 +6,7 @@
 //! and in [tight loops](crate::tight_loops) so is most of what they change.
 
 mod calls;
+mod checked_loads;
 mod completing;
 mod control;
 mod floats;
@@ -30,7 +31,7 @@ use sidestep_ia64::encoding::{Instruction, StatusField};
 use sidestep_ia64::layout;
 
 use crate::chain::Named;
-use crate::checked_loads::{self, CheckedLoad};
+use crate::checked_loads::{CheckedLoad, Pair};
 use crate::division::Division;
 use crate::held::FloatRegisters;
 use crate::region::Region;
@@ -181,7 +182,7 @@ pub struct Emitter<'a, 'f> {
     /// The division whose steps follow, if one was begun.
     pub division: Option<Division>,
     /// Where advanced loads stand in the node that are checked in it, and where their checks do.
-    checked_loads: Vec<(usize, usize)>,
+    checked_loads: Vec<Pair>,
     /// Whether something in the node may leave work for the processor before the next block.
     is_pending: bool,
     /// Whether the node ends in a way that no other node may follow directly.
@@ -595,20 +596,6 @@ impl<'a, 'f> Emitter<'a, 'f> {
             .map(|entry| entry.decoded.instruction.as_ref().ok())
             .enumerate()
             .skip(self.index + 1)
-    }
-
-    /// The advanced loads of a node that are checked in it, where stores are in line or leave.
-    fn find_checked_loads(&self, node: usize) -> Vec<(usize, usize)> {
-        let instructions = self.region.nodes[node].block.instructions.iter();
-        match self.has_windows() && !self.is_system && self.region.gathers.is_none() {
-            true => checked_loads::pairs(instructions.map(|entry| entry.decoded.instruction.as_ref().ok())),
-            false => Vec::new(),
-        }
-    }
-
-    /// Whether the current instruction is an advanced load that is checked in its block.
-    pub fn is_checked_load(&self) -> bool {
-        self.checked_loads.iter().any(|&(load, _)| load == self.index)
     }
 
     /// The floating-point registers that the current instruction writes.

@@ -11,7 +11,6 @@ use super::{
     is_natval, is_writable, load_settled_words, read, unless_number, write, write_double, write_integer,
 };
 use crate::advanced::{self, Entry, Standing, Target};
-use crate::checked_loads;
 use crate::emitter::{Double, Emitter, rotates};
 use crate::memory::{Place, find_for_load, find_for_store, made, targets, update_base};
 
@@ -218,7 +217,7 @@ fn store_image(emitter: &mut Emitter, instruction: &Instruction, format: FloatFo
             }
             made(emitter, updated);
         });
-        checked_loads::store(emitter, address, format.bytes());
+        emitter.look_at_checked_loads(address, format.bytes());
     });
 }
 
@@ -322,7 +321,7 @@ pub fn store(emitter: &mut Emitter, instruction: &Instruction, format: FloatForm
             advanced::store(emitter, address, format.bytes());
             made(emitter, updated);
         });
-        checked_loads::store(emitter, address, format.bytes());
+        emitter.look_at_checked_loads(address, format.bytes());
     });
 }
 
