@@ -128,8 +128,8 @@ impl<O: Observer> Running<'_, '_, O> {
         self.remaining
     }
 
-    /// Flags at which a back end that goes on with other blocks looks before each, or in a program every now and then, and
-    /// leaves if one is set. Other threads and devices set them.
+    /// Flags at which a back end that goes on with other blocks looks before each, or in a program every now and then,
+    /// and leaves if one is set. Other threads and devices set them.
     pub fn flags(&self) -> [&AtomicBool; 2] {
         let attention = self.processor.attention_flag();
         [
