@@ -171,9 +171,9 @@ pub fn load(
             None => check_load(emitter, instruction, size, update),
         };
     }
-    if emitter.is_checked_load() {
-        return checked::load(emitter, instruction, size, update);
-    }
+    // The table does not have one that is checked in its block.
+    let is_checked = emitter.is_checked_load();
+    let kind = if is_checked { LoadKind::Normal } else { kind };
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
         let place = find_for_load(emitter, address, size.bytes(), kind);
@@ -207,6 +207,9 @@ pub fn load(
         match kind {
             LoadKind::Normal | LoadKind::Bias | LoadKind::Fill => emitter.access(instruction, common),
             _ => emitter.in_line(instruction, None, common),
+        }
+        if is_checked {
+            emitter.note_checked_load(instruction.r1(), address, size.bytes());
         }
     });
 }

@@ -1,4 +1,4 @@
-//! [Advanced loads that are checked in their block](crate::checked_loads), and these checks.
+//! The checks of [advanced loads that are checked in their block](crate::checked_loads).
 
 use std::mem::replace;
 
@@ -13,20 +13,6 @@ use crate::advanced;
 use crate::checked_loads::CheckedLoad;
 use crate::emitter::Emitter;
 use crate::slots::Slot;
-
-/// An advanced load that is checked in its block.
-pub fn load(emitter: &mut Emitter, instruction: &Instruction, size: Size, update: BaseUpdate) {
-    let address = emitter.general(instruction.r3());
-    let place = find_for_load(emitter, address, size.bytes(), LoadKind::Normal);
-    let updated = update_base(emitter, instruction, address, update);
-    emitter.access(instruction, |emitter, aside| {
-        let (flags, host) = place.enter(emitter, aside);
-        let value = load_extended(emitter, size, flags, host);
-        made(emitter, updated);
-        emitter.set(Slot::general(instruction.r1()), value);
-    });
-    emitter.note_checked_load(instruction.r1(), address, size.bytes());
-}
 
 /// The check of a load that waits for it: done again where a store has hit that, or others may have written memory.
 pub fn check(
