@@ -13,7 +13,7 @@ pub fn branch(emitter: &mut Emitter, instruction: &Instruction, kind: BranchKind
     match (kind, target) {
         (BranchKind::Conditional, Target::Relative | Target::Long) => {
             let condition = emitter.predicate(instruction.predicate());
-            emitter.branch(condition, |emitter| emitter.go_to(offset, 0));
+            emitter.branch_near(condition, offset, |emitter| emitter.go_to(offset, 0));
         }
         (BranchKind::Conditional, Target::Indirect) => {
             let condition = emitter.predicate(instruction.predicate());
@@ -24,7 +24,7 @@ pub fn branch(emitter: &mut Emitter, instruction: &Instruction, kind: BranchKind
         (BranchKind::CountedLoop, _) => {
             let count = emitter.get(Slot::application(LC));
             let goes_on = emitter.ins().icmp_imm_u(IntCC::NotEqual, count, 0);
-            emitter.branch(Some(goes_on), |emitter| {
+            emitter.branch_near(Some(goes_on), offset, |emitter| {
                 let left = emitter.ins().iadd_imm_s(count, -1);
                 emitter.set(Slot::application(LC), left);
                 emitter.go_to(offset, 0);

@@ -182,14 +182,22 @@ pub fn changes_controls(instruction: &Instruction) -> bool {
     }
 }
 
-/// The slots that are worth it for each node.
-pub fn slots(nodes: &[Arc<Node>], successors: &[Vec<usize>]) -> Vec<Slots> {
-    held(nodes, successors)
+/// The slots that are worth it for each node. One that goes back to itself, and does `stay_long`, has what it uses
+/// itself: what passes it by only waits in memory, so that registers of the host are left for the loop.
+pub fn slots(nodes: &[Arc<Node>], successors: &[Vec<usize>], stay_long: &[bool]) -> Vec<Slots> {
+    let mut loops = loops(successors);
+    for node in 0..nodes.len() {
+        if stay_long[node] && successors[node].contains(&node) {
+            // No other node has a name that is beyond all nodes.
+            loops[node] = nodes.len() + node;
+        }
+    }
+    held(nodes, &loops)
 }
 
 /// The floating-point registers that are worth it for each node, as doubles.
 pub fn doubles(nodes: &[Arc<Node>], successors: &[Vec<usize>]) -> Vec<FloatRegisters> {
-    held(nodes, successors)
+    held(nodes, &loops(successors))
 }
 
 /// What a block reads before anything else has changed it, and what has changed in front of each of its instructions
@@ -215,8 +223,8 @@ fn used_and_changed<P: Places>(node: &Node) -> (P, Vec<P>) {
     (used, all_changed)
 }
 
-fn held<P: Places>(nodes: &[Arc<Node>], successors: &[Vec<usize>]) -> Vec<P> {
-    let loops = loops(successors);
+/// What is worth it for each node, where those of one loop have one name.
+fn held<P: Places>(nodes: &[Arc<Node>], loops: &[usize]) -> Vec<P> {
     let index_of = |place: u64| nodes.iter().position(|node| node.place == place);
     // By node what it uses, and the ways that stay in its loop, each with what has changed until there.
     let blocks = nodes.iter().enumerate().map(|(index, node)| {

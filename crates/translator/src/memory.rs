@@ -69,17 +69,18 @@ pub fn made(emitter: &mut Emitter, updated: Updated) {
 /// Where an access goes in the host's memory, if it may.
 #[derive(Clone, Copy)]
 pub struct Place {
-    host: Value,
+    address: Value,
     check: Check,
 }
 
 /// What tells whether the access may go there.
 #[derive(Clone, Copy)]
 enum Check {
-    /// Bits of the address that are zero if it is in a window, and where the processor has which; then the host tells.
+    /// The bits that the window changes in the address, and where the processor has which of its bits are zero if it
+    /// is in the window; then the host tells.
     Window(Value, usize),
-    /// A value that is zero if it may.
-    Table(Value),
+    /// What is to be added to the address, and a value that is zero if it may.
+    Table(Value, Value),
 }
 
 /// Finds the place of a load of so many bytes from an address: in the windows if there are any, or else in the table of
@@ -100,11 +101,10 @@ pub fn find_for_store(emitter: &mut Emitter, address: Value, bytes: u32) -> Plac
 }
 
 fn find_in_window(emitter: &mut Emitter, address: Value, bytes: u32) -> Place {
-    let difference = emitter.window_difference(address);
     let outside = layout::WINDOW_OUTSIDE + bytes.trailing_zeros() as usize * 8;
     Place {
-        host: emitter.ins().bxor(address, difference),
-        check: Check::Window(address, outside),
+        address,
+        check: Check::Window(emitter.window_difference(address), outside),
     }
 }
 
@@ -129,8 +129,8 @@ fn find_in_table(emitter: &mut Emitter, address: Value, bytes: u32, tag: usize) 
         .ins()
         .load(I64, flags, entry, layout::TRANSLATION_DELTA as i32);
     Place {
-        host: emitter.ins().iadd(address, delta),
-        check: Check::Table(differs),
+        address,
+        check: Check::Table(delta, differs),
     }
 }
 
@@ -138,15 +138,21 @@ impl Place {
     /// Goes aside unless the access may go there; answers the host address and the flags of the access, which is to
     /// follow at once.
     pub fn enter(self, emitter: &mut Emitter, aside: Block) -> (MemFlagsData, Value) {
-        let (is_elsewhere, flags) = match self.check {
-            Check::Table(is_elsewhere) => (is_elsewhere, emitter.guest_memory()),
-            Check::Window(address, outside) => {
-                let outside = emitter.load_state(I64, outside);
-                (emitter.ins().band(address, outside), emitter.window_memory())
+        let Place { address, check } = self;
+        match check {
+            Check::Table(delta, is_elsewhere) => {
+                emitter.unless(is_elsewhere, aside);
+                (emitter.guest_memory(), emitter.ins().iadd(address, delta))
             }
-        };
-        emitter.unless(is_elsewhere, aside);
-        (flags, self.host)
+            Check::Window(difference, outside) => {
+                let outside = emitter.load_state(I64, outside);
+                // As late as may be: so that it is in a register of the host's where the access stands.
+                let host = emitter.ins().bxor(address, difference);
+                let is_elsewhere = emitter.ins().band(address, outside);
+                emitter.unless(is_elsewhere, aside);
+                (emitter.window_memory(), host)
+            }
+        }
     }
 }
 

@@ -36,15 +36,17 @@ pub struct Region {
 
 impl Region {
     /// The region of a root that stands at the guest's address `base`: `find` knows the blocks at other places,
-    /// `instructions_max` bounds their sum.
+    /// and whether they go back to themselves often each time that they are reached, `instructions_max` bounds their
+    /// sum.
     pub fn new(
         root: Arc<Node>,
         base: u64,
         instructions_max: usize,
-        mut find: impl FnMut(u64) -> Option<Arc<Node>>,
+        mut find: impl FnMut(u64) -> Option<(Arc<Node>, bool)>,
     ) -> Region {
         let mut size = root.block.instructions.len();
         let mut nodes = vec![root];
+        let mut stay_long = vec![false];
         let mut next = 0;
         while let Some(node) = nodes.get(next).map(Arc::clone) {
             next += 1;
@@ -52,10 +54,13 @@ impl Region {
                 if nodes.iter().any(|known| known.place == place) {
                     continue;
                 }
-                let Some(found) = find(place) else { continue };
+                let Some((found, stays_long)) = find(place) else {
+                    continue;
+                };
                 if size + found.block.instructions.len() <= instructions_max {
                     size += found.block.instructions.len();
                     nodes.push(found);
+                    stay_long.push(stays_long);
                 }
             }
         }
@@ -73,7 +78,9 @@ impl Region {
             })
             .collect();
         let tight_loops = tight_loops::find(&nodes);
-        let held = held::slots(&nodes, &successors).into_iter().zip(&tight_loops);
+        let held = held::slots(&nodes, &successors, &stay_long)
+            .into_iter()
+            .zip(&tight_loops);
         let held = held.map(|(held, member)| match member {
             Some(member) => held.union(member.tight_loop.held()),
             None => held,

@@ -241,7 +241,7 @@ impl Translator {
         let region = Region::new(Arc::clone(&root.node), base, instructions_max, |place| {
             let piece = known(place).filter(|piece| piece.entered() >= joining_threshold)?;
             found.push(Arc::clone(&piece));
-            Some(Arc::clone(&piece.node))
+            Some((Arc::clone(&piece.node), piece.is_hot_without(root)))
         });
         let is_member = |piece: &&Arc<Piece>| region.nodes.iter().any(|node| Arc::ptr_eq(node, &piece.node));
         let members = found.iter().filter(is_member).map(Arc::downgrade).collect();

@@ -138,6 +138,13 @@ impl Piece {
         lock(&self.unit)
     }
 
+    /// Whether it became hot while another block was executed rarely: it has a unit that the other one is not part of.
+    pub fn is_hot_without(&self, other: &Piece) -> bool {
+        let unit = self.unit();
+        let nodes = unit.as_ref().map(|unit| &unit.region.nodes);
+        nodes.is_some_and(|nodes| nodes.iter().all(|node| node.place != other.node.place))
+    }
+
     /// Whether its unit is for the code at an address of a program's.
     pub fn is_for(&self, address: u64) -> bool {
         self.base.load(Ordering::Relaxed) == address

@@ -390,6 +390,24 @@ impl<'f> Emitter<'_, 'f> {
         };
         let [taken, rest] = [(); 2].map(|()| self.builder.create_block());
         self.ins().brif(condition, taken, &[], rest, &[]);
+        self.branch_between(condition, taken, body, rest);
+    }
+
+    /// The same of a branch to what is so many bytes behind the node's first bundle. The code generator has what a
+    /// branch leads to otherwise stand right behind it. So the rest of a loop does behind one that goes back, and not
+    /// everything that follows the loop, which would be taken to be a part of it and to need registers as much.
+    pub fn branch_near(&mut self, condition: Option<Value>, offset: i64, body: impl FnOnce(&mut Self)) {
+        let Some(condition) = condition.filter(|_| offset <= self.bundle_offset()) else {
+            return self.branch(condition, body);
+        };
+        let [taken, rest] = [(); 2].map(|()| self.builder.create_block());
+        let ends = self.not(condition);
+        self.ins().brif(ends, rest, &[], taken, &[]);
+        self.branch_between(condition, taken, body, rest);
+    }
+
+    /// Emits the two ways of a branch.
+    fn branch_between(&mut self, condition: Value, taken: Block, body: impl FnOnce(&mut Self), rest: Block) {
         self.begin(taken);
         let before = self.known.clone();
         self.known.predicates.decide(condition, true);

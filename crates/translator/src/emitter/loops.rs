@@ -72,7 +72,7 @@ impl Emitter<'_, '_> {
         self.set(Slot::PREDICATES, word);
         let is_still = self.ins().band(ends, is_drained);
         self.rotate(is_still, (is_taken, offset));
-        self.branch(Some(is_taken), |emitter| emitter.go_to(offset, 0));
+        self.branch_near(Some(is_taken), offset, |emitter| emitter.go_to(offset, 0));
     }
 
     /// Rotates all registers unless everything `is_still`. The predicates are in their word. Where a NaT comes to light
