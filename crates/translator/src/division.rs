@@ -98,7 +98,8 @@ impl Plan {
             ],
         };
         let holders: BTreeMap<u8, Operand> = operands.iter().copied().collect();
-        if holders.len() < operands.len() || approximation.p2() == 0 {
+        let is_kept = may_be_step(approximation.f1() & 127);
+        if holders.len() < operands.len() || approximation.p2() == 0 || !is_kept {
             return None;
         }
         SEQUENCES

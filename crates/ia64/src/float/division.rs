@@ -284,8 +284,11 @@ impl Step {
 }
 
 impl Sequence {
+    /// What stands for the approximation where steps have numbers.
+    pub const APPROXIMATION: u8 = 15;
+
     /// What a step delivers in the division of two numbers that are neither zero nor denormal, where it rounds to
-    /// nearest in the range of the registers.
+    /// nearest in the range of the registers; or the approximation.
     ///
     /// # Panics
     /// When there is no such step.
@@ -299,6 +302,9 @@ impl Sequence {
         };
         let approximation =
             approximation.map_or(FloatRegister::ZERO, |approximation| approximation.result.value);
+        if number == usize::from(Sequence::APPROXIMATION) {
+            return approximation;
+        }
         let mut delivered: Vec<FloatRegister> = Vec::new();
         for step in &self.steps[..=number] {
             let value = |operand| match operand {
@@ -345,7 +351,7 @@ impl Divisions {
     pub(crate) const LATEST: u64 = 1 << 1;
     /// Where a state has the number of whose the site is.
     pub(crate) const OWNER_SHIFT: u32 = 2;
-    /// In the first word of a register that stands for a step: the step, the sequence, whether integers have no sign,
+    /// In the first word of a register that stands for a step, or for the approximation: its number, the sequence, whether integers have no sign,
     /// and from where on the site and which of its two divisions. With that the first word is not zero, and no
     /// significand of a normal value.
     pub(crate) const SEQUENCE_SHIFT: u32 = 4;
@@ -394,6 +400,13 @@ mod tests {
     use super::*;
     use crate::encoding::Signedness;
     use proptest::prelude::*;
+
+    #[test]
+    fn no_step_has_the_number_of_the_approximation() {
+        for Sequence { steps, .. } in SEQUENCES {
+            assert!(steps.len() <= usize::from(Sequence::APPROXIMATION));
+        }
+    }
 
     fn sequence(quotient: Quotient) -> &'static Sequence {
         let sequence = SEQUENCES.iter().find(|sequence| sequence.quotient == quotient);
@@ -555,5 +568,17 @@ mod tests {
         let [dividend, divisor] =
             [355.0f64, 113.0].map(|number| FloatRegister::from_double(number.to_bits()));
         assert_eq!(divisions.step(word), SEQUENCES[1].step(3, dividend, divisor));
+        let exact = Control::new(
+            Precision::Extended,
+            Range::Register,
+            Rounding::Nearest,
+            false,
+            Flags::all(),
+        );
+        let approximation = reciprocal(dividend, divisor, &exact).expect("no condition traps");
+        assert_eq!(
+            divisions.step(word | u64::from(Sequence::APPROXIMATION)),
+            approximation.result.value
+        );
     }
 }

@@ -45,6 +45,8 @@ pub struct Floats {
     doubles: BTreeMap<u8, Double>,
     /// The significands of registers that hold integers, by register as well.
     integers: BTreeMap<u8, Value>,
+    /// The integers, with their signs, that registers hold as numbers, by register as well; zero for other ones.
+    converted: BTreeMap<u8, Value>,
     /// The addresses of registers that rotate, less where the first of all lies in the processor.
     places: BTreeMap<u8, Value>,
     /// Registers that are likely to hold more bits than a double has, f0 the lowest bit.
@@ -69,6 +71,7 @@ impl Floats {
     pub fn note(&mut self, register: u8, double: Option<Double>) {
         self.extended &= !(1 << register);
         self.integers.remove(&register);
+        self.converted.remove(&register);
         self.late.remove(&register);
         match double {
             Some(double) => self.doubles.insert(register, double),
@@ -122,6 +125,16 @@ impl Floats {
         self.integers.insert(register, significand);
     }
 
+    /// The integer that a register is known to hold as a number, if it is at hand; zero if it may be another one.
+    pub fn converted(&self, register: u8) -> Option<Value> {
+        self.converted.get(&register).copied()
+    }
+
+    /// Notes the integer that was made a number in a register; zero for none.
+    pub fn note_converted(&mut self, register: u8, integer: Value) {
+        self.converted.insert(register, integer);
+    }
+
     /// Notes the value that a register was found to have.
     pub fn note_found(&mut self, register: u8, double: Double) {
         self.doubles.insert(register, double);
@@ -151,6 +164,7 @@ impl Floats {
     pub fn forget_rotating(&mut self) {
         self.doubles.retain(|&register, _| !rotates(register));
         self.integers.retain(|&register, _| !rotates(register));
+        self.converted.retain(|&register, _| !rotates(register));
         self.places.clear();
     }
 
@@ -164,6 +178,8 @@ impl Floats {
             .into_iter()
             .map(|(register, integer)| (rotated(register), integer))
             .collect();
+        // Divisions are found in static registers.
+        self.converted.retain(|&register, _| !rotates(register));
         self.places = take(&mut self.places)
             .into_iter()
             .map(|(register, place)| (rotated(register), place))
@@ -211,6 +227,7 @@ impl Floats {
             if let Resource::Float(register) = target {
                 self.doubles.remove(register);
                 self.integers.remove(register);
+                self.converted.remove(register);
                 self.late.remove(register);
             }
         }
@@ -223,6 +240,8 @@ impl Floats {
             .retain(|register, double| other.doubles.get(register) == Some(double));
         self.integers
             .retain(|register, integer| other.integers.get(register) == Some(integer));
+        self.converted
+            .retain(|register, integer| other.converted.get(register) == Some(integer));
         self.places
             .retain(|register, place| other.places.get(register) == Some(place));
         self.extended |= other.extended;

@@ -140,20 +140,29 @@ impl Emitter<'_, '_> {
     ) {
         let common = |emitter: &mut Self, aside| [common(emitter, aside)];
         let [value] = self.merge([F64], rare, common, |emitter| {
-            let answer = emitter.call_aside(match is_single {
-                true => emitter.entry.perform_single,
-                false => emitter.entry.perform_double,
-            });
-            let is_raised = emitter.ins().icmp_imm_s(IntCC::Equal, answer, DELIVERED_FAULT);
-            emitter.raise_if(is_raised);
-            emitter.come_back(instruction);
-            [emitter.ins().bitcast(F64, MemFlagsData::new(), answer)]
+            [emitter.deliver_aside(instruction, is_single)]
         });
-        self.known
-            .floats
-            .note(register, Some(Double { value, is_single }));
+        self.note_delivered(register, Double { value, is_single });
+    }
+
+    /// Has the interpreter's function execute an instruction that delivers a double, in a block that stands apart.
+    /// Answers what it has delivered, or a NaN.
+    pub fn deliver_aside(&mut self, instruction: &Instruction, is_single: bool) -> Value {
+        let answer = self.call_aside(match is_single {
+            true => self.entry.perform_single,
+            false => self.entry.perform_double,
+        });
+        let is_raised = self.ins().icmp_imm_s(IntCC::Equal, answer, DELIVERED_FAULT);
+        self.raise_if(is_raised);
+        self.come_back(instruction);
+        self.ins().bitcast(F64, MemFlagsData::new(), answer)
+    }
+
+    /// Notes what an instruction has delivered to a register, which memory may lack if it may be late and is no NaN.
+    pub fn note_delivered(&mut self, register: u8, double: Double) {
+        self.known.floats.note(register, Some(double));
         if self.may_be_late(register) {
-            self.known.floats.note_late(register, value);
+            self.known.floats.note_late(register, double.value);
         }
     }
 

@@ -14,12 +14,15 @@ use sidestep_ia64::encoding::{
     Signedness, StatusField,
 };
 use sidestep_ia64::float::compare::Classes;
+use sidestep_ia64::float::register::EXPONENT_INTEGER;
 use sidestep_ia64::float::{Precision as Bits, StatusRegister};
+use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::FPSR;
 
 use super::{
-    DOUBLE, Precision, SINGLE, deliver, deliver_integer, deliver_integer_among, double, either,
-    is_not_well_above, is_writable, nearest, note_integer_source, number, significand, write_double,
+    DOUBLE, Precision, SIGN_SHIFT, SINGLE, deliver, deliver_integer, deliver_integer_among, double, either,
+    is_not_well_above, is_writable, mark_written, modified, nearest, note_integer_source, number, place,
+    significand, store_words, write_double,
 };
 use crate::compare;
 use crate::emitter::{Double, Emitter};
@@ -450,27 +453,70 @@ pub fn to_fixed(
     });
 }
 
-/// `fcvt.xf` of integers that a double holds.
+/// `fcvt.xf`: a double where one surely holds the integer.
 pub fn from_fixed(emitter: &mut Emitter, instruction: &Instruction) {
     if !is_writable(instruction.f1()) {
         return emitter.perform(Some(instruction));
     }
-    /// Integers below it, in magnitude, are doubles.
-    const END: i64 = 1 << 53;
+    let register = instruction.f1() & 127;
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let mut rare = None;
         let fixed = significand(emitter, instruction.f2(), &mut rare);
-        let moved = emitter.ins().iadd_imm_s(fixed, END);
-        let is_long = emitter
-            .ins()
-            .icmp_imm_s(IntCC::UnsignedGreaterThan, moved, 2 * END);
-        let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, fixed, 0);
-        let is_rare = emitter.ins().bor(is_long, is_zero);
-        let rare = either(emitter, rare, is_rare);
-        deliver(emitter, instruction, false, Some(rare), |emitter, _| {
-            emitter.ins().fcvt_from_sint(F64, fixed)
-        });
+        let [value, integer] = emitter.merge(
+            [F64, I64],
+            rare,
+            |emitter, _| [convert(emitter, register, fixed), fixed],
+            |emitter| {
+                let delivered = emitter.deliver_aside(instruction, false);
+                // What the function has looked at is not at hand.
+                [delivered, emitter.constant(0)]
+            },
+        );
+        let is_single = false;
+        emitter.note_delivered(register, Double { value, is_single });
+        emitter.known.floats.note_converted(register, integer);
+        emitter.known.floats.mark(modified(register));
     });
+}
+
+/// Writes an integer to a register as a number: a double, which memory may get late, where one surely holds it.
+/// Answers that, or a NaN.
+fn convert(emitter: &mut Emitter, register: u8, integer: Value) -> Value {
+    /// Integers up to it, in magnitude, are doubles.
+    const END: i64 = 1 << 53;
+    let moved = emitter.ins().iadd_imm_s(integer, END);
+    let is_long = emitter
+        .ins()
+        .icmp_imm_s(IntCC::UnsignedGreaterThan, moved, 2 * END);
+    // Either way finds it.
+    place(emitter, register);
+    let [long, short, join] = [(); 3].map(|()| emitter.builder.create_block());
+    let converted = emitter.builder.append_block_param(join, F64);
+    emitter.builder.set_cold_block(long);
+    emitter.ins().brif(is_long, long, &[], short, &[]);
+    emitter.begin(long);
+    let magnitude = emitter.ins().iabs(integer);
+    let shift = emitter.ins().clz(magnitude);
+    let significand = emitter.ins().ishl(magnitude, shift);
+    let last = emitter.constant(i64::from(EXPONENT_INTEGER));
+    let exponent = emitter.ins().isub(last, shift);
+    let sign = emitter.ins().ushr_imm_u(integer, 63);
+    let sign = emitter.ins().ishl_imm_u(sign, SIGN_SHIFT);
+    let sign_exponent = emitter.ins().bor(sign, exponent);
+    store_words(emitter, register, [significand, sign_exponent]);
+    let nan = emitter.ins().f64const(f64::NAN);
+    emitter.ins().jump(join, &[nan.into()]);
+    emitter.begin(short);
+    let value = emitter.ins().fcvt_from_sint(F64, integer);
+    if !emitter.may_be_late(register) {
+        let form = emitter.constant(layout::FLOATING_DOUBLE.cast_signed());
+        store_words(emitter, register, [value, form]);
+    }
+    emitter.ins().jump(join, &[value.into()]);
+    emitter.begin(join);
+    emitter.known.floats.note(register, None);
+    mark_written(emitter, register);
+    converted
 }
 
 /// `xma`: the addend is unsigned.

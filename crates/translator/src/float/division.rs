@@ -4,18 +4,18 @@
 //! Behind an approximation (`frcpa`, `frsqrta`) that begins such a sequence it is found out whether the host's quotient
 //! is the sequence's: its operands are normal values or integers, results are rounded to nearest, the steps have room
 //! for all bits, and the inexact flags are set already. A number that a step takes has to be in its register when it
-//! comes to that: it may be loaded between the steps. If all is so each step notes in its register which one it is, and
-//! the last one delivers the quotient. If not all of them are computed. Either way registers are those of the guest
-//! between any two of its instructions.
+//! comes to that: it may be loaded between the steps. If all is so the approximation and each step note in their
+//! registers which one they are, and the last one delivers the quotient. If not all of them are computed. Either way
+//! registers are those of the guest between any two of its instructions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F64, I64};
+use cranelift_codegen::ir::types::{F64, I8, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use sidestep_ia64::Processor;
 use sidestep_ia64::encoding::{Instruction, Signedness};
-use sidestep_ia64::float::division::Quotient;
+use sidestep_ia64::float::division::{Quotient, Sequence};
 use sidestep_ia64::float::register::EXPONENT_INTEGER;
 use sidestep_ia64::float::{Precision as Bits, StatusRegister};
 use sidestep_ia64::layout;
@@ -56,15 +56,39 @@ pub fn begin(
     };
     unless_steps_are_usual(emitter, &mut rare);
     let is_rare = rare.expect("the steps decide");
-    approximate(emitter, instruction);
     let is_usual = emitter.ins().icmp_imm_u(IntCC::Equal, is_rare, 0);
     let owner = NEXT_OWNER.fetch_add(1, Ordering::Relaxed);
-    let [begins, join] = [(); 2].map(|()| emitter.builder.create_block());
-    let [word, ended] = [(); 2].map(|()| emitter.builder.append_block_param(join, I64));
-    let none = emitter.constant(0).into();
-    emitter.ins().brif(is_usual, begins, &[], join, &[none, none]);
-    emitter.begin(begins);
-    let (second, state) = take_site(emitter, owner, operands);
+    let approximated = instruction.f1() & 127;
+    let [word, ended, is_approximated] = emitter.merge(
+        [I64, I64, I8],
+        Some(is_rare),
+        |emitter, _| {
+            let (word, ended) = begin_usual(emitter, &plan, owner, operands);
+            note_step(emitter, approximated, word, Sequence::APPROXIMATION);
+            [word, ended, emitter.ins().iconst(I8, 1)]
+        },
+        |emitter| {
+            approximate(emitter, instruction);
+            let is_approximated = emitter.predicate(instruction.p2());
+            let none = emitter.constant(0);
+            [none, none, is_approximated.expect("not p0, which is no step's")]
+        },
+    );
+    emitter.set_predicate(instruction.p2(), is_approximated);
+    emitter.division = Some(Division {
+        plan,
+        site: site_of(owner),
+        is_usual,
+        word,
+        quotient,
+        ended,
+    });
+}
+
+/// Begins a division in its site: answers the word of a register that stands for a step of it, less the step's number,
+/// and the state of the site when it has come to its end.
+fn begin_usual(emitter: &mut Emitter, plan: &Plan, owner: u64, operands: [Value; 2]) -> (Value, Value) {
+    let (second, ended) = take_site(emitter, owner, operands);
     let sign = match plan.signedness {
         Signedness::Signed => 0,
         Signedness::Unsigned => layout::STEP_UNSIGNED,
@@ -76,17 +100,16 @@ pub fn begin(
     let second = emitter
         .ins()
         .ishl_imm_u(second, i64::from(layout::STEP_DIVISION_SHIFT));
-    let word_of_site = emitter.ins().bor_imm_s(second, of_site.cast_signed());
-    emitter.ins().jump(join, &[word_of_site.into(), state.into()]);
-    emitter.begin(join);
-    emitter.division = Some(Division {
-        plan,
-        site: site_of(owner),
-        is_usual,
-        word,
-        quotient,
-        ended,
-    });
+    (emitter.ins().bor_imm_s(second, of_site.cast_signed()), ended)
+}
+
+/// Has a register stand for a step of a division.
+fn note_step(emitter: &mut Emitter, register: u8, word: Value, number: u8) {
+    emitter.known.floats.note(register, None);
+    let word = emitter.ins().bor_imm_u(word, i64::from(number));
+    let form = emitter.constant(layout::FLOATING_STEP.cast_signed());
+    store_words(emitter, register, [word, form]);
+    mark_written(emitter, register);
 }
 
 /// The site of a division with a number.
@@ -250,8 +273,13 @@ fn integer_of(
         Signedness::Signed => bits.min(63),
     };
     let mut unless = |emitter: &mut Emitter, is_unusual| *rare = Some(either(emitter, *rare, is_unusual));
-    let (integer, magnitude, is_negative) = match emitter.known.floats.double(register) {
-        Some(Double { value, .. }) => {
+    let floats = &emitter.known.floats;
+    let (integer, magnitude, is_negative) = match (floats.converted(register), floats.double(register)) {
+        (Some(integer), _) => {
+            let is_negative = emitter.ins().icmp_imm_s(IntCC::SignedLessThan, integer, 0);
+            (integer, emitter.ins().iabs(integer), is_negative)
+        }
+        (None, Some(Double { value, .. })) => {
             let integer = emitter.ins().fcvt_to_sint_sat(I64, value);
             let back = emitter.ins().fcvt_from_sint(F64, integer);
             let differs = emitter.ins().fcmp(FloatCC::NotEqual, back, value);
@@ -262,11 +290,15 @@ fn integer_of(
             let is_negative = emitter.ins().icmp_imm_s(IntCC::SignedLessThan, integer, 0);
             (integer, emitter.ins().iabs(integer), is_negative)
         }
-        None => {
+        (None, None) => {
             let Register {
                 significand,
                 sign_exponent,
             } = read(emitter, register);
+            let is_unnormal = emitter
+                .ins()
+                .icmp_imm_s(IntCC::SignedGreaterThanOrEqual, significand, 0);
+            unless(emitter, is_unnormal);
             let exponent = emitter.ins().band_imm_u(sign_exponent, EXPONENT_MASK);
             let last = emitter.constant(i64::from(EXPONENT_INTEGER));
             let below = emitter.ins().isub(last, exponent);
@@ -319,11 +351,7 @@ pub fn step(emitter: &mut Emitter, instruction: &Instruction, otherwise: impl Fn
             [],
             Some(is_rare),
             |emitter, _| {
-                emitter.known.floats.note(register, None);
-                let word = emitter.ins().bor_imm_u(division.word, i64::from(number));
-                let form = emitter.constant(layout::FLOATING_STEP.cast_signed());
-                store_words(emitter, register, [word, form]);
-                mark_written(emitter, register);
+                note_step(emitter, register, division.word, number);
                 []
             },
             |emitter| {
