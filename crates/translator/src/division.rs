@@ -20,9 +20,8 @@ pub struct Division {
     pub plan: Plan,
     /// Where its operands are kept.
     pub site: usize,
-    /// Whether the host's quotient is the sequence's.
-    pub is_usual: Value,
-    /// The word of a register that stands for a step, less the step's number.
+    /// The word of a register that stands for a step, less the step's number; zero where the host's quotient may not be
+    /// the sequence's.
     pub word: Value,
     /// The quotient, a double or an integer.
     pub quotient: Value,

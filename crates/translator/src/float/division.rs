@@ -12,21 +12,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F64, I8, I64};
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use sidestep_ia64::Processor;
 use sidestep_ia64::encoding::{Instruction, Signedness};
 use sidestep_ia64::float::division::{Quotient, Sequence};
 use sidestep_ia64::float::register::EXPONENT_INTEGER;
 use sidestep_ia64::float::{Precision as Bits, StatusRegister};
 use sidestep_ia64::layout;
+use sidestep_ia64::registers::application::FPSR;
 
-use super::arithmetic::{is_usual, narrowed, unless_controls};
+use super::arithmetic::{is_usual, narrowed};
 use super::{
-    DOUBLE, EXPONENT_MASK, Register, SINGLE, double, either, is_not_well_above, is_writable, mark_written,
+    DOUBLE, EXPONENT_MASK, Precision, Register, SINGLE, double, is_not_well_above, is_writable, mark_written,
     read, store_words, write_double, write_integer,
 };
 use crate::division::{Division, Plan, STEPS_STATUS};
 use crate::emitter::{Double, Emitter};
+use crate::slots::Slot;
 
 /// Whose the next site is; zero is nobody.
 static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
@@ -45,44 +47,62 @@ pub fn begin(
     let Some(plan) = plan else {
         return approximate(emitter, instruction);
     };
-    // The approximation may take an operand's place.
-    let registers = [instruction.f2(), instruction.f3()];
-    let mut rare = None;
-    let (operands, quotient) = match plan.sequence.quotient {
-        Quotient::Double | Quotient::Single => divide(emitter, &plan, registers, &mut rare),
-        Quotient::Integer => divide_integers(emitter, &plan, registers, 64, &mut rare),
-        Quotient::ShortInteger => divide_integers(emitter, &plan, registers, 32, &mut rare),
-        Quotient::Root | Quotient::SingleRoot => root(emitter, &plan, registers[1], &mut rare),
-    };
-    unless_steps_are_usual(emitter, &mut rare);
-    let is_rare = rare.expect("the steps decide");
-    let is_usual = emitter.ins().icmp_imm_u(IntCC::Equal, is_rare, 0);
     let owner = NEXT_OWNER.fetch_add(1, Ordering::Relaxed);
-    let approximated = instruction.f1() & 127;
-    let [word, ended, is_approximated] = emitter.merge(
-        [I64, I64, I8],
-        Some(is_rare),
-        |emitter, _| {
+    let kind = if plan.sequence.quotient.is_number() {
+        F64
+    } else {
+        I64
+    };
+    let [word, ended, quotient, is_approximated] = emitter.merge(
+        [I64, I64, kind, I8],
+        None,
+        |emitter, aside| {
+            let (operands, quotient) = compute(emitter, &plan, instruction, aside);
             let (word, ended) = begin_usual(emitter, &plan, owner, operands);
-            note_step(emitter, approximated, word, Sequence::APPROXIMATION);
-            [word, ended, emitter.ins().iconst(I8, 1)]
+            note_step(emitter, instruction.f1() & 127, word, Sequence::APPROXIMATION);
+            [word, ended, quotient, emitter.ins().iconst(I8, 1)]
         },
         |emitter| {
             approximate(emitter, instruction);
             let is_approximated = emitter.predicate(instruction.p2());
             let none = emitter.constant(0);
-            [none, none, is_approximated.expect("not p0, which is no step's")]
+            let quotient = match kind {
+                F64 => emitter.ins().f64const(f64::NAN),
+                _ => none,
+            };
+            [
+                none,
+                none,
+                quotient,
+                is_approximated.expect("not p0, which is no step's"),
+            ]
         },
     );
     emitter.set_predicate(instruction.p2(), is_approximated);
     emitter.division = Some(Division {
         plan,
         site: site_of(owner),
-        is_usual,
         word,
         quotient,
         ended,
     });
+}
+
+/// What a division keeps of its operands, and the quotient. Goes aside unless that is the sequence's.
+fn compute(
+    emitter: &mut Emitter,
+    plan: &Plan,
+    instruction: &Instruction,
+    aside: Block,
+) -> ([Value; 2], Value) {
+    unless_steps_are_usual(emitter, aside);
+    let registers = [instruction.f2(), instruction.f3()];
+    match plan.sequence.quotient {
+        Quotient::Double | Quotient::Single => divide(emitter, plan, registers, aside),
+        Quotient::Integer => divide_integers(emitter, plan, registers, 64, aside),
+        Quotient::ShortInteger => divide_integers(emitter, plan, registers, 32, aside),
+        Quotient::Root | Quotient::SingleRoot => root(emitter, plan, registers[1], aside),
+    }
 }
 
 /// Begins a division in its site: answers the word of a register that stands for a step of it, less the step's number,
@@ -106,7 +126,7 @@ fn begin_usual(emitter: &mut Emitter, plan: &Plan, owner: u64, operands: [Value;
 /// Has a register stand for a step of a division.
 fn note_step(emitter: &mut Emitter, register: u8, word: Value, number: u8) {
     emitter.known.floats.note(register, None);
-    let word = emitter.ins().bor_imm_u(word, i64::from(number));
+    let word = emitter.ins().iadd_imm_s(word, i64::from(number));
     let form = emitter.constant(layout::FLOATING_STEP.cast_signed());
     store_words(emitter, register, [word, form]);
     mark_written(emitter, register);
@@ -161,39 +181,43 @@ fn state_of(site: usize) -> usize {
     layout::DIVISION_STATES + site * 8
 }
 
-/// Makes `rare` true unless the steps round to nearest, with room for all bits and their inexact flag set.
-fn unless_steps_are_usual(emitter: &mut Emitter, rare: &mut Option<Value>) {
+/// Goes aside unless the steps round to nearest, with room for all bits and their inexact flag set.
+fn unless_steps_are_usual(emitter: &mut Emitter, aside: Block) {
     let [of_format, of_range] =
         [Bits::Extended, Bits::Double].map(|bits| StatusRegister::nearest_controls(STEPS_STATUS, bits));
-    let controls = (of_format.0 | of_range.0, of_format.1 | of_range.1);
-    let is_inexact = unless_controls(emitter, STEPS_STATUS, controls, rare);
-    let is_clear = emitter.ins().icmp_imm_u(IntCC::Equal, is_inexact, 0);
-    *rare = Some(either(emitter, *rare, is_clear));
+    let flag = StatusRegister::inexact_flag(STEPS_STATUS);
+    // Emitted code does not change it, so memory has it.
+    let fpsr = emitter.load_state(I64, Slot::application(FPSR).offset());
+    let looked_at = emitter.constant((of_format.0 | of_range.0 | flag).cast_signed());
+    let controls = emitter.ins().band(fpsr, looked_at);
+    let usual = emitter.constant((of_format.1 | of_range.1 | flag).cast_signed());
+    let differs = emitter.ins().icmp(IntCC::NotEqual, controls, usual);
+    emitter.unless(differs, aside);
 }
 
-/// Makes `rare` true where the last step does not deliver what the host does.
-fn unless_last_is_usual(emitter: &mut Emitter, plan: &Plan, rare: &mut Option<Value>) {
+/// Goes aside where the last step does not deliver what the host does.
+fn unless_last_is_usual(emitter: &mut Emitter, plan: &Plan, aside: Block) {
     // In the range of the registers it delivers the same.
     if plan.status != STEPS_STATUS {
         let is_usual = is_usual(emitter, plan.status);
         let is_unusual = emitter.not(is_usual);
-        *rare = Some(either(emitter, *rare, is_unusual));
+        emitter.unless(is_unusual, aside);
     }
 }
 
-/// A number, twice, and its square root as a double. Makes `rare` true where it is no positive normal value of the
-/// precision, and where the host may not compute.
-fn root(emitter: &mut Emitter, plan: &Plan, register: u8, rare: &mut Option<Value>) -> ([Value; 2], Value) {
+/// A number, twice, and its square root as a double. Goes aside where it is no positive normal value of the precision,
+/// and where the host may not compute.
+fn root(emitter: &mut Emitter, plan: &Plan, register: u8, aside: Block) -> ([Value; 2], Value) {
     let is_single = plan.sequence.quotient == Quotient::SingleRoot;
     let precision = if is_single { SINGLE } else { DOUBLE };
     let radicand = double(emitter, register);
-    let number = narrowed(emitter, radicand, precision, rare);
+    let number = narrowed_or_aside(emitter, radicand, precision, aside);
     let is_unusual = is_not_well_above(emitter, number, precision);
-    *rare = Some(either(emitter, *rare, is_unusual));
+    emitter.unless(is_unusual, aside);
     let bits = emitter.bits(radicand.value, I64);
     let is_negative = emitter.ins().icmp_imm_s(IntCC::SignedLessThan, bits, 0);
-    *rare = Some(either(emitter, *rare, is_negative));
-    unless_last_is_usual(emitter, plan, rare);
+    emitter.unless(is_negative, aside);
+    unless_last_is_usual(emitter, plan, aside);
     let root = emitter.ins().sqrt(number);
     let root = match is_single {
         true => emitter.ins().fpromote(F64, root),
@@ -202,25 +226,20 @@ fn root(emitter: &mut Emitter, plan: &Plan, register: u8, rare: &mut Option<Valu
     ([bits; 2], root)
 }
 
-/// Two numbers, and the quotient as a double. Makes `rare` true where they or the quotient are no normal values of the
+/// Two numbers, and the quotient as a double. Goes aside where they or the quotient are no normal values of the
 /// precision, and where the host may not compute.
-fn divide(
-    emitter: &mut Emitter,
-    plan: &Plan,
-    registers: [u8; 2],
-    rare: &mut Option<Value>,
-) -> ([Value; 2], Value) {
+fn divide(emitter: &mut Emitter, plan: &Plan, registers: [u8; 2], aside: Block) -> ([Value; 2], Value) {
     let is_single = plan.sequence.quotient == Quotient::Single;
     let precision = if is_single { SINGLE } else { DOUBLE };
     let doubles = registers.map(|register| double(emitter, register));
+    unless_last_is_usual(emitter, plan, aside);
     // A register that holds no double is a NaN, whose exponent is at an end as well.
-    let numbers = doubles.map(|double| narrowed(emitter, double, precision, rare));
+    let numbers = doubles.map(|double| narrowed_or_aside(emitter, double, precision, aside));
     let quotient = emitter.ins().fdiv(numbers[0], numbers[1]);
     for number in [numbers[0], numbers[1], quotient] {
         let is_unusual = is_not_well_above(emitter, number, precision);
-        *rare = Some(either(emitter, *rare, is_unusual));
+        emitter.unless(is_unusual, aside);
     }
-    unless_last_is_usual(emitter, plan, rare);
     let quotient = match is_single {
         true => emitter.ins().fpromote(F64, quotient),
         false => quotient,
@@ -229,24 +248,29 @@ fn divide(
     (operands, quotient)
 }
 
-/// Two integers, and their quotient, rounded towards zero. Makes `rare` true where they are not integers of so many
-/// bits beside their sign, and where one of them is zero.
+/// A double in the host's type of a precision. Goes aside where that does not hold it.
+fn narrowed_or_aside(emitter: &mut Emitter, double: Double, precision: Precision, aside: Block) -> Value {
+    let mut rare = None;
+    let number = narrowed(emitter, double, precision, &mut rare);
+    if let Some(rare) = rare {
+        emitter.unless(rare, aside);
+    }
+    number
+}
+
+/// Two integers, and their quotient, rounded towards zero. Goes aside where they are not integers of so many bits
+/// beside their sign, and where one of them is zero.
 fn divide_integers(
     emitter: &mut Emitter,
     plan: &Plan,
     registers: [u8; 2],
     bits: u32,
-    rare: &mut Option<Value>,
+    aside: Block,
 ) -> ([Value; 2], Value) {
-    let operands = registers.map(|register| integer_of(emitter, register, plan.signedness, bits, rare));
-    let magnitudes = match plan.signedness {
-        Signedness::Unsigned => operands,
-        Signedness::Signed => operands.map(|operand| emitter.ins().iabs(operand)),
-    };
-    // The host refuses zero, which is rare.
-    let one = emitter.constant(1);
-    let divisor = emitter.ins().umax(magnitudes[1], one);
-    let quotient = emitter.ins().udiv(magnitudes[0], divisor);
+    let integers = registers.map(|register| integer_of(emitter, register, plan.signedness, bits, aside));
+    let [dividend, divisor] = integers.map(|(_, magnitude)| magnitude);
+    let operands = integers.map(|(integer, _)| integer);
+    let quotient = emitter.ins().udiv(dividend, divisor);
     let quotient = match plan.signedness {
         Signedness::Unsigned => quotient,
         Signedness::Signed => {
@@ -259,20 +283,20 @@ fn divide_integers(
     (operands, quotient)
 }
 
-/// The integer that a register has as a number. Makes `rare` true where that is zero, no integer, or one of more bits.
+/// The integer that a register has as a number, and its magnitude. Goes aside where that is zero, no integer, or one of
+/// more bits.
 fn integer_of(
     emitter: &mut Emitter,
     register: u8,
     signedness: Signedness,
     bits: u32,
-    rare: &mut Option<Value>,
-) -> Value {
+    aside: Block,
+) -> (Value, Value) {
     let register = register & 127;
     let magnitude_bits = match signedness {
         Signedness::Unsigned => bits,
         Signedness::Signed => bits.min(63),
     };
-    let mut unless = |emitter: &mut Emitter, is_unusual| *rare = Some(either(emitter, *rare, is_unusual));
     let floats = &emitter.known.floats;
     let (integer, magnitude, is_negative) = match (floats.converted(register), floats.double(register)) {
         (Some(integer), _) => {
@@ -283,10 +307,10 @@ fn integer_of(
             let integer = emitter.ins().fcvt_to_sint_sat(I64, value);
             let back = emitter.ins().fcvt_from_sint(F64, integer);
             let differs = emitter.ins().fcmp(FloatCC::NotEqual, back, value);
-            unless(emitter, differs);
+            emitter.unless(differs, aside);
             // Those above are saturated, to what is no double.
             let last = emitter.ins().icmp_imm_s(IntCC::Equal, integer, i64::MAX);
-            unless(emitter, last);
+            emitter.unless(last, aside);
             let is_negative = emitter.ins().icmp_imm_s(IntCC::SignedLessThan, integer, 0);
             (integer, emitter.ins().iabs(integer), is_negative)
         }
@@ -298,16 +322,16 @@ fn integer_of(
             let is_unnormal = emitter
                 .ins()
                 .icmp_imm_s(IntCC::SignedGreaterThanOrEqual, significand, 0);
-            unless(emitter, is_unnormal);
+            emitter.unless(is_unnormal, aside);
             let exponent = emitter.ins().band_imm_u(sign_exponent, EXPONENT_MASK);
             let last = emitter.constant(i64::from(EXPONENT_INTEGER));
             let below = emitter.ins().isub(last, exponent);
             let is_outside = emitter.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, below, 63);
-            unless(emitter, is_outside);
+            emitter.unless(is_outside, aside);
             let magnitude = emitter.ins().ushr(significand, below);
             let kept = emitter.ins().ishl(magnitude, below);
             let differs = emitter.ins().icmp(IntCC::NotEqual, kept, significand);
-            unless(emitter, differs);
+            emitter.unless(differs, aside);
             let is_negative = emitter.ins().icmp(IntCC::NotEqual, sign_exponent, exponent);
             let negated = emitter.ins().ineg(magnitude);
             let integer = emitter.ins().select(is_negative, negated, magnitude);
@@ -315,16 +339,15 @@ fn integer_of(
         }
     };
     if signedness == Signedness::Unsigned {
-        unless(emitter, is_negative);
+        emitter.unless(is_negative, aside);
     }
     if magnitude_bits < 64 {
         let is_large = emitter.ins().ushr_imm_u(magnitude, i64::from(magnitude_bits));
-        let is_large = emitter.ins().icmp_imm_u(IntCC::NotEqual, is_large, 0);
-        unless(emitter, is_large);
+        emitter.unless(is_large, aside);
     }
     let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, integer, 0);
-    unless(emitter, is_zero);
-    integer
+    emitter.unless(is_zero, aside);
+    (integer, magnitude)
 }
 
 /// An instruction that may be a step of a division; what it is otherwise emits `otherwise`.
@@ -339,14 +362,15 @@ pub fn step(emitter: &mut Emitter, instruction: &Instruction, otherwise: impl Fn
         let held = double(emitter, register).value;
         let number = emitter.ins().f64const(f64::from(f32::from_bits(bits)));
         let is_held = emitter.ins().fcmp(FloatCC::Equal, held, number);
-        division.is_usual = emitter.ins().band(division.is_usual, is_held);
+        let none = emitter.constant(0);
+        division.word = emitter.ins().select(is_held, division.word, none);
     }
     if division.plan.last == index {
         return end(emitter, instruction, division, otherwise);
     }
     let register = instruction.f1() & 127;
     if let Some(&number) = division.plan.steps.get(&index) {
-        let is_rare = emitter.ins().icmp_imm_u(IntCC::Equal, division.is_usual, 0);
+        let is_rare = is_rare(emitter, &division);
         emitter.merge(
             [],
             Some(is_rare),
@@ -365,6 +389,14 @@ pub fn step(emitter: &mut Emitter, instruction: &Instruction, otherwise: impl Fn
     emitter.division = Some(division);
 }
 
+/// Whether the steps of a division are computed one by one. A comparison that the host does not make with the value
+/// itself, which would have to be in two places if it is in none of the host's registers.
+fn is_rare(emitter: &mut Emitter, division: &Division) -> Value {
+    emitter
+        .ins()
+        .icmp_imm_u(IntCC::UnsignedLessThan, division.word, 1)
+}
+
 /// The instruction that delivers the quotient.
 fn end(
     emitter: &mut Emitter,
@@ -373,6 +405,7 @@ fn end(
     otherwise: impl FnOnce(&mut Emitter),
 ) {
     let register = instruction.f1() & 127;
+    let is_rare = is_rare(emitter, &division);
     let Division {
         plan,
         site,
@@ -380,7 +413,6 @@ fn end(
         ended,
         ..
     } = division;
-    let is_rare = emitter.ins().icmp_imm_u(IntCC::Equal, division.is_usual, 0);
     match plan.sequence.quotient {
         Quotient::Double | Quotient::Single | Quotient::Root | Quotient::SingleRoot => {
             let is_single = matches!(plan.sequence.quotient, Quotient::Single | Quotient::SingleRoot);
