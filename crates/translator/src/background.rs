@@ -7,7 +7,7 @@
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use rustix::process::{Pid, getpid};
 
 use crate::compiler::{Compiler, CompilerError, Emitted, Surroundings};
 use crate::region::Region;
+use crate::unit::Piece;
 
 /// A thread that emits code for all processors of a process.
 ///
@@ -34,6 +35,8 @@ struct Worker {
 /// A region to be translated.
 struct Order {
     number: u64,
+    /// The block that is its root.
+    root: Weak<Piece>,
     region: Region,
     surroundings: Surroundings,
     finished: Arc<Finished>,
@@ -88,13 +91,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Background {
-    /// Orders a region under a number, to be delivered to `finished`.
+    /// Orders a region with its root under a number, to be delivered to `finished`. Among several the one comes first
+    /// whose root has been entered most often by then.
     ///
     /// # Errors
     /// There is no thread, and none can be had.
     pub fn order(
         &self,
-        number: u64,
+        (number, root): (u64, &Arc<Piece>),
         (region, surroundings): (Region, Surroundings),
         finished: &Arc<Finished>,
     ) -> Result<(), CompilerError> {
@@ -109,6 +113,7 @@ impl Background {
         }
         let order = Order {
             number,
+            root: Arc::downgrade(root),
             region,
             surroundings,
             finished: Arc::clone(finished),
@@ -164,9 +169,17 @@ fn without_signals<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Translates until nobody can order any more.
+/// Translates until nobody can order any more and nothing is left.
 fn serve(mut compiler: Compiler, ordered: &Receiver<Order>) {
-    for order in ordered {
+    let mut waiting = Vec::new();
+    loop {
+        if waiting.is_empty() {
+            let Ok(order) = ordered.recv() else { return };
+            waiting.push(order);
+        }
+        waiting.extend(ordered.try_iter());
+        let hottest = hottest(&waiting);
+        let order = waiting.swap_remove(hottest);
         // Whoever ordered it has gone.
         if Arc::strong_count(&order.finished) == 1 {
             continue;
@@ -180,6 +193,15 @@ fn serve(mut compiler: Compiler, ordered: &Receiver<Order>) {
             time: began.elapsed(),
         });
     }
+}
+
+/// The place of the order whose root was entered most often; those that have gone come first, since they take no time.
+fn hottest(orders: &[Order]) -> usize {
+    let entered = orders
+        .iter()
+        .map(|order| Piece::kept(&order.root).map_or(u32::MAX, |root| root.entered()));
+    let hottest = entered.enumerate().max_by_key(|&(_, entered)| entered);
+    hottest.map_or(0, |(place, _)| place)
 }
 
 impl std::fmt::Debug for Background {

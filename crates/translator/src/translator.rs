@@ -286,7 +286,7 @@ impl Translator {
                 number,
             } => {
                 *number += 1;
-                match background.order(*number, (region, surroundings), finished) {
+                match background.order((*number, root), (region, surroundings), finished) {
                     Ok(()) => {
                         ordered.insert(*number, unit);
                     }
