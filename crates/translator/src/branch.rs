@@ -1,7 +1,6 @@
 //! Branches that need no function of the interpreter: conditional ones, and those of loops.
 
 use cranelift_codegen::ir::InstBuilder;
-use cranelift_codegen::ir::condcodes::IntCC;
 use sidestep_ia64::encoding::{BranchKind, Instruction, Target};
 use sidestep_ia64::registers::application::LC;
 
@@ -23,7 +22,7 @@ pub fn branch(emitter: &mut Emitter, instruction: &Instruction, kind: BranchKind
         }
         (BranchKind::CountedLoop, _) => {
             let count = emitter.get(Slot::application(LC));
-            let goes_on = emitter.ins().icmp_imm_u(IntCC::NotEqual, count, 0);
+            let goes_on = emitter.is_set(count);
             emitter.branch_near(Some(goes_on), offset, |emitter| {
                 let left = emitter.ins().iadd_imm_s(count, -1);
                 emitter.set(Slot::application(LC), left);

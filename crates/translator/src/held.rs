@@ -11,7 +11,7 @@ use sidestep_ia64::registers::application::FPSR;
 use sidestep_ia64::registers::frame::ROTATING_FLOATING;
 
 use crate::node::Node;
-use crate::slots::Slots;
+use crate::slots::{Slot, Slots};
 
 /// A set of floating-point registers, f0 the lowest bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,8 +100,11 @@ impl Places for Slots {
         self.without(other)
     }
 
+    /// Arithmetic looks at FPSR where it is.
     fn read_by(instruction: &Instruction) -> Slots {
-        Slots::read_by(instruction)
+        let mut read = Slots::read_by(instruction);
+        read.remove(Slot::application(FPSR));
+        read
     }
 
     fn written_by(instruction: &Instruction) -> Slots {

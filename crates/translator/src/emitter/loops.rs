@@ -34,7 +34,7 @@ impl Emitter<'_, '_> {
         let begins = match is_counted {
             true => {
                 let count = self.get(Slot::application(LC));
-                let begins = self.ins().icmp_imm_u(IntCC::NotEqual, count, 0);
+                let begins = self.is_set(count);
                 let one = self.ins().uextend(I64, begins);
                 let left = self.ins().isub(count, one);
                 self.set(Slot::application(LC), left);

@@ -478,6 +478,12 @@ impl<'a, 'f> Emitter<'a, 'f> {
         }
     }
 
+    /// Whether a value that may be in none of the host's registers is not zero. The host would compare it with itself
+    /// for whether it is zero, from two registers then.
+    pub fn is_set(&mut self, value: Value) -> Value {
+        self.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, value, 0)
+    }
+
     /// Changes a slot where a predicate is true.
     pub fn set_under(&mut self, predicate: u8, slot: Slot, value: Value) {
         let value = match self.predicate(predicate) {

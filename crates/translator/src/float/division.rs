@@ -389,12 +389,10 @@ pub fn step(emitter: &mut Emitter, instruction: &Instruction, otherwise: impl Fn
     emitter.division = Some(division);
 }
 
-/// Whether the steps of a division are computed one by one. A comparison that the host does not make with the value
-/// itself, which would have to be in two places if it is in none of the host's registers.
+/// Whether the steps of a division are computed one by one.
 fn is_rare(emitter: &mut Emitter, division: &Division) -> Value {
-    emitter
-        .ins()
-        .icmp_imm_u(IntCC::UnsignedLessThan, division.word, 1)
+    let is_usual = emitter.is_set(division.word);
+    emitter.not(is_usual)
 }
 
 /// The instruction that delivers the quotient.
