@@ -26,6 +26,19 @@ static double divide_long(long rounds)
     return sum;
 }
 
+static double divide_hash(long rounds)
+{
+    uint64_t hash = 88172645463325252;
+    int64_t sum = 0;
+    for (long i = 1; i <= rounds; i++) {
+        hash ^= hash << 13;
+        hash ^= hash >> 7;
+        hash ^= hash << 17;
+        sum += (int64_t)hash / (i | 1) + (int64_t)hash % (i | 1);
+    }
+    return sum;
+}
+
 static double divide_int(long rounds)
 {
     uint32_t sum = 0;
@@ -217,6 +230,7 @@ static const struct operation {
     double (*run)(long);
 } operations[] = {
     {"divide-long", 5000000, divide_long},
+    {"divide-hash", 5000000, divide_hash},
     {"divide-int", 5000000, divide_int},
     {"divide-wide", 1000000, divide_wide},
     {"divide-double", 10000000, divide_double},

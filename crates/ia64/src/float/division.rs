@@ -351,9 +351,9 @@ impl Divisions {
     pub(crate) const LATEST: u64 = 1 << 1;
     /// Where a state has the number of whose the site is.
     pub(crate) const OWNER_SHIFT: u32 = 2;
-    /// In the first word of a register that stands for a step, or for the approximation: its number, the sequence, whether integers have no sign,
-    /// and from where on the site and which of its two divisions. With that the first word is not zero, and no
-    /// significand of a normal value.
+    /// In the first word of a register that stands for a step, or for the approximation: its number, the sequence,
+    /// whether integers have no sign, and from where on the site and which of its two divisions. With that the first
+    /// word is not zero, and no significand of a normal value.
     pub(crate) const SEQUENCE_SHIFT: u32 = 4;
     pub(crate) const UNSIGNED: u64 = 1 << 8;
     pub(crate) const DIVISION_SHIFT: u32 = 9;

@@ -478,10 +478,10 @@ impl<'a, 'f> Emitter<'a, 'f> {
         }
     }
 
-    /// Whether a value that may be in none of the host's registers is not zero. The host would compare it with itself
-    /// for whether it is zero, from two registers then.
+    /// Whether a value that may be in none of the host's registers is not zero. To look for a zero the host would
+    /// compare the value with itself, which fetches it twice.
     pub fn is_set(&mut self, value: Value) -> Value {
-        self.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, value, 0)
+        self.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, value, 1)
     }
 
     /// Changes a slot where a predicate is true.
