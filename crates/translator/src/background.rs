@@ -185,7 +185,10 @@ fn serve(mut compiler: Compiler, ordered: &Receiver<Order>) {
             continue;
         }
         let began = Instant::now();
-        let code = compiler.compile(&order.region, order.surroundings);
+        let code = match Piece::kept(&order.root).is_some() {
+            true => compiler.compile(&order.region, order.surroundings),
+            false => None,
+        };
         order.finished.add(Translated {
             number: order.number,
             region: order.region,

@@ -293,14 +293,23 @@ pub fn multiply_add(
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let mut rare = None;
-        let mut operand = |emitter: &mut Emitter, register, negates: bool| {
+        let mut operand = |emitter: &mut Emitter, register| {
             let double = double(emitter, register);
-            let value = narrowed(emitter, double, precision, &mut rare);
-            if negates { emitter.ins().fneg(value) } else { value }
+            narrowed(emitter, double, precision, &mut rare)
         };
-        let a = operand(emitter, f3, function == MultiplyAdd::NegateAdd);
-        let b = (f4 != 1).then(|| operand(emitter, f4, false));
-        let c = (f2 != 0).then(|| operand(emitter, f2, function == MultiplyAdd::Subtract));
+        let a = operand(emitter, f3);
+        let b = (f4 != 1).then(|| operand(emitter, f4));
+        let c = (f2 != 0).then(|| operand(emitter, f2));
+        // Where the host multiplies and adds it changes signs as well. What looks at the sum does so for itself.
+        let signed = |emitter: &mut Emitter| {
+            let negated = |emitter: &mut Emitter, value, negates: bool| match negates {
+                true => emitter.ins().fneg(value),
+                false => value,
+            };
+            let a = negated(emitter, a, function == MultiplyAdd::NegateAdd);
+            let c = c.map(|c| negated(emitter, c, function == MultiplyAdd::Subtract));
+            (a, b, c)
+        };
         let is_usual = is_usual(emitter, status);
         deliver(
             emitter,
@@ -308,14 +317,15 @@ pub fn multiply_add(
             completer == Completer::Single,
             rare,
             |emitter, aside| {
-                let result = match (b, c) {
-                    (None, None) => a,
-                    (Some(b), None) => emitter.ins().fmul(a, b),
-                    (None, Some(c)) => emitter.ins().fadd(a, c),
-                    (Some(b), Some(c)) => emitter.ins().fma(a, b, c),
+                let result = match signed(emitter) {
+                    (a, None, None) => a,
+                    (a, Some(b), None) => emitter.ins().fmul(a, b),
+                    (a, None, Some(c)) => emitter.ins().fadd(a, c),
+                    (a, Some(b), Some(c)) => emitter.ins().fma(a, b, c),
                 };
                 unless_host_may_not_compute(emitter, (status, is_usual), aside, |emitter| {
-                    unless_exact(emitter, (a, b, c), result, precision, aside);
+                    let operands = signed(emitter);
+                    unless_exact(emitter, operands, result, precision, aside);
                 });
                 let operands = [Some(a), b, c].into_iter().flatten();
                 unless_unusual_result(emitter, result, operands, precision, aside);
