@@ -13,6 +13,7 @@ use cranelift_codegen::{CodegenError, Context};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use sidestep_ia64::encoding::Effects;
 use sidestep_ia64::execution::{Flow, MicroOperation, Step};
+use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::{Processor, Raised, layout};
 
 use crate::chain::{self, Named, Request, Word};
@@ -45,14 +46,22 @@ pub struct Surroundings {
     pub is_system: bool,
     /// Memory that lies in the host's as it does in the guest's.
     pub has_windows: bool,
+    /// In a program the bits of PSR that are set and say which floating-point registers were written: hardly any clears
+    /// them.
+    pub marked: u64,
 }
 
 impl Surroundings {
     /// Those of a processor.
     pub fn of(processor: &Processor) -> Surroundings {
+        let is_system = processor.mmu().is_some();
         Surroundings {
-            is_system: processor.mmu().is_some(),
+            is_system,
             has_windows: processor.has_windows() && cfg!(target_arch = "x86_64"),
+            marked: match is_system {
+                true => 0,
+                false => processor.status & (psr::MFL | psr::MFH),
+            },
         }
     }
 }
@@ -153,6 +162,7 @@ impl Compiler {
         Surroundings {
             is_system,
             has_windows,
+            marked,
         }: Surroundings,
         is_careful: bool,
     ) -> Option<Emitted> {
@@ -200,6 +210,7 @@ impl Compiler {
                 is_fused,
                 has_windows,
                 is_careful,
+                marked: region.marked().filter(|bits| bits & !marked == 0).unwrap_or(0),
             };
             let functions = FloatFunctions {
                 at_hand: float::at_hand,

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use sidestep_ia64::encoding::{Instruction, Resource};
+use sidestep_ia64::encoding::{Effects, Instruction, Operation, Resource};
 use sidestep_ia64::registers::status::psr;
 
 use crate::held::{self, FloatRegisters};
@@ -158,6 +158,21 @@ impl Region {
                 .union(Slots::written_by(instruction))
         });
         named.general_registers()
+    }
+
+    /// The bits of PSR that say which floating-point registers were written, of those that its instructions write;
+    /// `None` if it may clear some.
+    pub fn marked(&self) -> Option<u64> {
+        self.instructions().try_fold(0, |bits, instruction| {
+            let is_return = matches!(instruction.operation, Operation::Return);
+            let may_clear = instruction.effects().contains(Effects::CHANGES_STATUS) && !is_return;
+            let written = FloatRegisters::written_by(instruction);
+            let written = written.iter().fold(bits, |bits, register| match register {
+                0..32 => bits | psr::MFL,
+                _ => bits | psr::MFH,
+            });
+            (!may_clear && self.gathers.is_none()).then_some(written)
+        })
     }
 
     /// The bits of PSR that disable floating-point registers which its instructions name. A kernel runs with most of

@@ -18,6 +18,7 @@ use sidestep_ia64::float::register::EXPONENT_INTEGER;
 use sidestep_ia64::float::{Flags, FloatRegister, Precision, StatusRegister};
 use sidestep_ia64::layout::DIVISION_SITES;
 use sidestep_ia64::registers::application::FPSR;
+use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::{Exit, Processor};
 
 const BUNDLES: u64 = 20;
@@ -284,6 +285,10 @@ fn prepare(processor: &mut Processor, source: &mut Source, kind: Kind) {
         }
     }
     processor.set_application(FPSR, status.bits());
+    // Translated code may have taken the registers to have been written before.
+    if source.below(4) == 0 {
+        processor.set_status(processor.status & !(psr::MFL | psr::MFH));
+    }
 }
 
 proptest! {

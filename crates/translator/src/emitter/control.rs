@@ -109,7 +109,8 @@ impl<'f> Emitter<'_, 'f> {
 
     /// Refuses to begin where the region does not fit what remains or the root does not fit the frame: who enters from
     /// another unit has not looked. Leaves the root to the interpreter where a general register of the region has its
-    /// NaT bit set, or a floating-point register of it is disabled.
+    /// NaT bit set, a floating-point register of it is disabled, or PSR does not say that registers were written which
+    /// are taken to have been: the interpreter's instructions note that.
     ///
     /// Code that gathers is entered by who has looked, from nowhere else.
     pub fn check_entry(&mut self) {
@@ -118,13 +119,17 @@ impl<'f> Emitter<'_, 'f> {
             self.stop_unless_left(0);
             self.stop_unless_framed(0);
         }
-        let disabling = self.region.disabling_bits();
+        let (disabling, marked) = (self.region.disabling_bits(), self.entry.marked);
         if disabling != 0 {
             let status = self.load_state(I64, layout::STATUS);
-            let disabling = self.constant(disabling.cast_signed());
-            let disabled = self.ins().band(status, disabling);
-            self.aside(disabled, |emitter| emitter.leave_over(0));
+            let looked_at = self.constant((disabling | marked).cast_signed());
+            let status = self.ins().band(status, looked_at);
+            let differs = self
+                .ins()
+                .icmp_imm_s(IntCC::NotEqual, status, marked.cast_signed());
+            self.aside(differs, |emitter| emitter.leave_over(0));
         }
+        self.known.floats.mark(marked);
         self.leave_entry_if_nat();
         match self.region.has_one_way_in[0] {
             true => {
@@ -211,6 +216,7 @@ impl<'f> Emitter<'_, 'f> {
             held: self.region.held[node],
             ..Known::default()
         };
+        known.floats.mark(self.entry.marked);
         let (held, late) = (self.region.held_doubles[node], self.region.late_doubles(node));
         for register in held.union(late).iter() {
             let variable = self.double_variable(register);

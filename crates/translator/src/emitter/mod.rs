@@ -97,6 +97,8 @@ pub struct Entry {
     pub has_windows: bool,
     /// Whether what is stored there is to be brought to hand first.
     pub is_careful: bool,
+    /// Bits of PSR that are set throughout the function, of those that say which registers were written.
+    pub marked: u64,
 }
 
 /// What is known of the processor's state at a place of the emitted code.
