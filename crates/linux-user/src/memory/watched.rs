@@ -50,11 +50,14 @@ impl Memory {
         }
     }
 
-    /// Touches the page of watched memory that keeps an access from being made, if that is what keeps it, and sleeps
+    /// Touches the page of watched memory that has kept an access from being made, if that is what kept it, and sleeps
     /// until it is there or `pending` says that a signal waits.
     pub fn await_page(&self, address: u64, need: Need, pending: &AtomicU32) -> Option<Touch> {
-        if self.view(address, need).err() != Some(Denial::Absent) {
-            return None;
+        match self.view(address, need) {
+            Err(Denial::Absent) => {}
+            // Another thread has touched it since.
+            Ok(_) if self.protection_at(address)?.watched => return Some(Touch::Present),
+            _ => return None,
         }
         let changes = self.world.changes();
         let page = page_floor(address);
@@ -109,5 +112,34 @@ impl Memory {
     /// The guest's address of an address of the host in the windows.
     pub fn guest(&self, host: u64) -> Option<u64> {
         self.windows.guest(std::ptr::without_provenance(host as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::changes::MapRequest;
+    use super::*;
+
+    #[test]
+    fn a_page_that_another_thread_has_touched_meanwhile_is_there() {
+        let memory = Memory::new().expect("an address space");
+        let address = memory.map(&MapRequest::anonymous(2 * PAGE)).expect("room");
+        let watched = address..address + PAGE;
+        let result: Result<(), ()> = memory.watch(watched, Some(true), || Ok(()));
+        assert_eq!(result, Ok(()));
+        let need = Need {
+            read: true,
+            write: false,
+            execute: false,
+        };
+        let pending = AtomicU32::new(0);
+        assert_eq!(memory.view(address, need).err(), Some(Denial::Absent));
+        // Two threads have found it absent.
+        for _ in 0..2 {
+            assert_eq!(memory.await_page(address, need, &pending), Some(Touch::Present));
+            assert!(memory.view(address, need).is_ok());
+        }
+        // What nobody watches is kept from nobody by this.
+        assert_eq!(memory.await_page(address + PAGE, need, &pending), None);
     }
 }
