@@ -13,6 +13,7 @@ use cranelift_codegen::{CodegenError, Context};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use sidestep_ia64::encoding::Effects;
 use sidestep_ia64::execution::{Flow, MicroOperation, Step};
+use sidestep_ia64::registers::application::FPSR;
 use sidestep_ia64::registers::status::psr;
 use sidestep_ia64::{Processor, Raised, layout};
 
@@ -49,19 +50,20 @@ pub struct Surroundings {
     /// In a program the bits of PSR that are set and say which floating-point registers were written: hardly any clears
     /// them.
     pub marked: u64,
+    /// In a program FPSR, whose inexact flags stay set once they are, as a rule.
+    pub fpsr: u64,
 }
 
 impl Surroundings {
     /// Those of a processor.
     pub fn of(processor: &Processor) -> Surroundings {
         let is_system = processor.mmu().is_some();
+        let of_program = |word: u64| if is_system { 0 } else { word };
         Surroundings {
             is_system,
             has_windows: processor.has_windows() && cfg!(target_arch = "x86_64"),
-            marked: match is_system {
-                true => 0,
-                false => processor.status & (psr::MFL | psr::MFH),
-            },
+            marked: of_program(processor.status & (psr::MFL | psr::MFH)),
+            fpsr: of_program(processor.application(FPSR)),
         }
     }
 }
@@ -163,6 +165,7 @@ impl Compiler {
             is_system,
             has_windows,
             marked,
+            fpsr,
         }: Surroundings,
         is_careful: bool,
     ) -> Option<Emitted> {
@@ -211,6 +214,7 @@ impl Compiler {
                 has_windows,
                 is_careful,
                 marked: region.marked().filter(|bits| bits & !marked == 0).unwrap_or(0),
+                fpsr,
             };
             let functions = FloatFunctions {
                 at_hand: float::at_hand,

@@ -28,6 +28,7 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
 
 use sidestep_ia64::encoding::{Instruction, StatusField};
+use sidestep_ia64::float::StatusRegister;
 use sidestep_ia64::layout;
 
 use crate::chain::Named;
@@ -99,6 +100,8 @@ pub struct Entry {
     pub is_careful: bool,
     /// Bits of PSR that are set throughout the function, of those that say which registers were written.
     pub marked: u64,
+    /// FPSR as it is most likely, with the flags that stay set.
+    pub fpsr: u64,
 }
 
 /// What is known of the processor's state at a place of the emitted code.
@@ -326,6 +329,11 @@ impl<'a, 'f> Emitter<'a, 'f> {
     /// Whether the host multiplies and adds with one rounding.
     pub fn is_fused(&self) -> bool {
         self.entry.is_fused
+    }
+
+    /// Whether the inexact flag of a status field is likely to be set.
+    pub fn is_inexact(&self, status: StatusField) -> bool {
+        self.entry.fpsr & StatusRegister::inexact_flag(status) != 0
     }
 
     /// The processor's address.

@@ -47,13 +47,17 @@ pub fn is_usual(emitter: &mut Emitter, status: StatusField) -> Value {
 }
 
 /// Unless everything [`is_usual`], goes aside where the controls of the status field do not let the host compute, and
-/// where `unless_exact` does.
+/// where `unless_exact` does; in any case where the flag is likely to be set, so that there is less code.
 pub(super) fn unless_host_may_not_compute(
     emitter: &mut Emitter,
     (status, is_usual): (StatusField, Value),
     aside: Block,
     unless_exact: impl FnOnce(&mut Emitter),
 ) {
+    if emitter.is_inexact(status) {
+        let is_unusual = emitter.not(is_usual);
+        return emitter.unless(is_unusual, aside);
+    }
     let [unusual, rest] = [(); 2].map(|()| emitter.builder.create_block());
     emitter.ins().brif(is_usual, rest, &[], unusual, &[]);
     let decide = |emitter: &mut Emitter| {
