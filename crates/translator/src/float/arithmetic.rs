@@ -16,13 +16,12 @@ use sidestep_ia64::encoding::{
 use sidestep_ia64::float::compare::Classes;
 use sidestep_ia64::float::register::EXPONENT_INTEGER;
 use sidestep_ia64::float::{Precision as Bits, StatusRegister};
-use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::FPSR;
 
 use super::{
     DOUBLE, Precision, SIGN_SHIFT, SINGLE, deliver, deliver_integer, deliver_integer_among, double, either,
     is_not_well_above, is_writable, mark_written, modified, nearest, note_integer_source, number, place,
-    significand, store_words, write_double,
+    significand, store_double, store_words, write_double,
 };
 use crate::compare;
 use crate::emitter::{Double, Emitter};
@@ -523,8 +522,7 @@ fn convert(emitter: &mut Emitter, register: u8, integer: Value) -> Value {
     emitter.begin(short);
     let value = emitter.ins().fcvt_from_sint(F64, integer);
     if !emitter.may_be_late(register) {
-        let form = emitter.constant(layout::FLOATING_DOUBLE.cast_signed());
-        store_words(emitter, register, [value, form]);
+        store_double(emitter, register, value);
     }
     emitter.ins().jump(join, &[value.into()]);
     emitter.begin(join);

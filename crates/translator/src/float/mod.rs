@@ -241,9 +241,14 @@ fn deliver_integer_among(
 /// As [`write`], of a double.
 fn write_double(emitter: &mut Emitter, register: u8, value: Value) {
     emitter.known.floats.note(register, None);
+    store_double(emitter, register, value);
+    mark_written(emitter, register);
+}
+
+/// Writes the two words of a register that holds a double, and nothing else.
+fn store_double(emitter: &mut Emitter, register: u8, value: Value) {
     let form = emitter.constant(FLOATING_DOUBLE.cast_signed());
     store_words(emitter, register, [value, form]);
-    mark_written(emitter, register);
 }
 
 /// As [`write_double`], of a double that is no NaN, which is noted next: memory may get it later.
@@ -264,8 +269,7 @@ pub fn store_late(emitter: &mut Emitter, register: u8, value: Value) {
     let [store, rest] = [(); 2].map(|()| emitter.builder.create_block());
     emitter.ins().brif(is_nan, rest, &[], store, &[]);
     emitter.begin(store);
-    let form = emitter.constant(FLOATING_DOUBLE.cast_signed());
-    store_words(emitter, register, [value, form]);
+    store_double(emitter, register, value);
     emitter.ins().jump(rest, &[]);
     emitter.begin(rest);
 }
