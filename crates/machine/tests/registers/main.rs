@@ -1,6 +1,7 @@
 //! Every register of every device at every width, by guests that mean no good.
 
 mod probe;
+mod requests;
 
 use proptest::prelude::*;
 
@@ -73,9 +74,24 @@ fn broken_queues_are_counted() {
     assert_eq!(probe::probe(&data), 6);
 }
 
+#[test]
+fn requests_that_nobody_changes_are_answered() {
+    for device in requests::Device::ALL {
+        assert!(requests::request(device, &[]), "{device:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn no_guest_harms_the_host(data in prop::collection::vec(any::<u8>(), 0..2400)) {
         prop_assert_eq!(probe::probe(&data), probe::probe(&data), "the same each time");
+    }
+
+    #[test]
+    fn no_request_harms_the_host(
+        device in prop::sample::select(&requests::Device::ALL),
+        data in prop::collection::vec(any::<u8>(), 0..800),
+    ) {
+        requests::request(device, &data);
     }
 }

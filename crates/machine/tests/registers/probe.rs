@@ -54,7 +54,7 @@ const ACT_BYTES: usize = 12;
 
 /// A cable that leads back, for a while.
 #[derive(Default)]
-struct Mirror(Vec<Vec<u8>>);
+pub struct Mirror(Vec<Vec<u8>>);
 
 impl Link for Mirror {
     fn send(&mut self, frame: &[u8]) {
@@ -79,7 +79,7 @@ impl Link for Mirror {
 }
 
 /// Somebody who types one letter for ever.
-struct Typist;
+pub struct Typist;
 
 impl Console for Typist {
     fn write(&mut self, _: &[u8]) {}
