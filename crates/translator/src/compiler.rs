@@ -360,6 +360,9 @@ fn emit_node(emitter: &mut Emitter, region: &Region, node: usize) {
     let gathered = region.gathers.unwrap_or(count);
     let entries = node.block.instructions.iter().zip(&node.operations);
     for (index, (entry, operation)) in entries.take(gathered).enumerate() {
+        if emitter.is_emitted(index) {
+            continue;
+        }
         emitter.begin_operation(index);
         if let Ok(instruction) = &entry.decoded.instruction {
             emitter.gather(instruction);

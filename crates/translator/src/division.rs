@@ -49,6 +49,43 @@ pub struct Plan {
     pub numbers: BTreeMap<usize, Vec<(u8, u32)>>,
 }
 
+/// Steps between which nothing happens: nobody can look at what one of them leaves before the last one is done.
+#[derive(Clone, Debug, Default)]
+pub struct Run<'a> {
+    /// The steps that stay steps, each with its place in the block, and its number.
+    pub steps: Vec<(usize, &'a Instruction, u8)>,
+    /// The instruction behind them that delivers the quotient, if the run comes to that, with its place.
+    pub end: Option<(usize, &'a Instruction)>,
+    /// The registers that have to hold numbers in front of it, with the bits of these in single precision.
+    pub numbers: Vec<(u8, u32)>,
+}
+
+impl Run<'_> {
+    /// Whether one of its instructions writes a register.
+    pub fn writes(&self, register: u8) -> bool {
+        let steps = self.steps.iter().map(|&(_, step, _)| step);
+        let mut all = steps.chain(self.end.map(|(_, end)| end));
+        all.any(|instruction| instruction.f1() & 127 == register & 127)
+    }
+
+    /// The steps that registers stand for behind it, each with its number.
+    pub fn kept(&self) -> impl Iterator<Item = (u8, u8)> {
+        (0..self.steps.len()).filter_map(|place| {
+            let (_, step, number) = self.steps[place];
+            let later = self.steps[place + 1..].iter().map(|&(_, later, _)| later);
+            let mut later = later.chain(self.end.map(|(_, end)| end));
+            let is_overwritten = later.any(|later| later.f1() & 127 == step.f1() & 127);
+            (!is_overwritten).then_some((step.f1() & 127, number))
+        })
+    }
+
+    /// The place in the block of its last instruction.
+    pub fn last(&self) -> Option<usize> {
+        let end = self.end.map(|(place, _)| place);
+        end.or_else(|| self.steps.last().map(|&(place, ..)| place))
+    }
+}
+
 /// A step that an instruction is found to be.
 struct Found {
     number: u8,
@@ -79,6 +116,31 @@ fn bits_of(completer: Completer) -> Bits {
 }
 
 impl Plan {
+    /// Whether the instruction at a place in its block is a part of it.
+    pub fn is_part(&self, index: usize) -> bool {
+        index == self.last || self.steps.contains_key(&index)
+    }
+
+    /// The steps at the beginning of `instructions`, each with its place, between which is nothing but what changes
+    /// nothing.
+    pub fn run<'a>(&self, instructions: impl Iterator<Item = (usize, Option<&'a Instruction>)>) -> Run<'a> {
+        let mut run = Run::default();
+        for (index, instruction) in instructions {
+            let Some(instruction) = instruction else { break };
+            run.numbers.extend(self.numbers.get(&index).into_iter().flatten());
+            if index == self.last {
+                run.end = Some((index, instruction));
+                break;
+            }
+            match self.steps.get(&index) {
+                Some(&number) => run.steps.push((index, instruction, number)),
+                None if matches!(instruction.operation, Operation::Nop | Operation::Hint) => {}
+                None => break,
+            }
+        }
+        run
+    }
+
     /// The division or root that an approximation begins, if what follows it in its block, each with its place, are the
     /// steps of one. `None` among these is an instruction that is illegal.
     pub fn find<'a>(

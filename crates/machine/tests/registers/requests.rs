@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sidestep_ia64::PhysicalAddress;
-use sidestep_machine::MachineBuilder;
 use sidestep_machine::ahci::{self, Behind};
 use sidestep_machine::device::iosapic::Lines;
 use sidestep_machine::e1000::{self, Adapter};
@@ -27,6 +26,7 @@ use sidestep_machine::virtio::facilities::Facilities;
 use sidestep_machine::virtio::folder::Folder;
 use sidestep_machine::virtio::network::Network;
 use sidestep_machine::virtio::{VirtioDevice, pci};
+use sidestep_machine::{Machine, MachineBuilder};
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::probe::{Mirror, Typist};
@@ -97,6 +97,8 @@ struct Driver {
     memory: Arc<GuestMemory>,
     timeline: Arc<Timeline>,
     registers_bytes: u64,
+    /// Forgets, once it goes, what is still to be done.
+    _machine: Machine,
 }
 
 impl Driver {
@@ -157,6 +159,7 @@ impl Driver {
             memory: builder.memory(),
             timeline: builder.timeline(),
             registers_bytes: registers_bytes.into(),
+            _machine: builder.build(),
         };
         driver.function.store_configuration(4, 2, 7);
         match device {

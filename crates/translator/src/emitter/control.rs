@@ -269,7 +269,7 @@ impl<'f> Emitter<'_, 'f> {
             self.builder.seal_block(header);
         }
         (self.node, self.index) = (node, 0);
-        self.division = None;
+        (self.division, self.emitted) = (None, 0);
         self.checked_loads = self.find_checked_loads(node);
         self.known = match self.arrivals[node].take() {
             Some(known) => known,

@@ -33,7 +33,7 @@ use sidestep_ia64::layout;
 
 use crate::chain::Named;
 use crate::checked_loads::{CheckedLoad, Pair};
-use crate::division::Division;
+use crate::division::{Division, Plan, Run};
 use crate::held::FloatRegisters;
 use crate::region::Region;
 use crate::resumption::STOPPED;
@@ -186,6 +186,8 @@ pub struct Emitter<'a, 'f> {
     pub known: Known,
     /// The division whose steps follow, if one was begun.
     pub division: Option<Division>,
+    /// The places in the node before this one have their code already.
+    emitted: usize,
     /// Where advanced loads stand in the node that are checked in it, and where their checks do.
     checked_loads: Vec<Pair>,
     /// Whether something in the node may leave work for the processor before the next block.
@@ -251,6 +253,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             functions,
             known: Known::default(),
             division: None,
+            emitted: 0,
             checked_loads: Vec::new(),
             is_pending: false,
             leaves: false,
@@ -605,13 +608,47 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.index
     }
 
-    /// The instructions of the block behind the current one, with their places; `None` for one that is illegal.
-    pub fn following(&self) -> impl Iterator<Item = (usize, Option<&'a Instruction>)> + Clone + use<'a> {
+    /// The instructions of the block from the current one on, with their places; `None` for one that is illegal.
+    pub fn remaining(&self) -> impl Iterator<Item = (usize, Option<&'a Instruction>)> + Clone + use<'a> {
         let instructions = self.region.nodes[self.node].block.instructions.iter();
         instructions
             .map(|entry| entry.decoded.instruction.as_ref().ok())
             .enumerate()
-            .skip(self.index + 1)
+            .skip(self.index)
+    }
+
+    /// The instructions of the block behind the current one, as [`Emitter::remaining`].
+    pub fn following(&self) -> impl Iterator<Item = (usize, Option<&'a Instruction>)> + Clone + use<'a> {
+        self.remaining().skip(1)
+    }
+
+    /// The steps of a division among instructions that are emitted together: up to where a tight loop ends, and none
+    /// where code gathers what each instruction does.
+    pub fn run(
+        &self,
+        plan: &Plan,
+        instructions: impl Iterator<Item = (usize, Option<&'a Instruction>)>,
+    ) -> Run<'a> {
+        let last = match &self.region.tight_loops[self.node] {
+            Some(member) if self.index <= member.last => member.last,
+            _ => usize::MAX,
+        };
+        let last = if self.gathering.is_some() {
+            self.index
+        } else {
+            last
+        };
+        plan.run(instructions.take_while(|&(index, _)| index <= last))
+    }
+
+    /// Notes that the instructions up to a place have their code; the current one has.
+    pub fn note_emitted(&mut self, last: Option<usize>) {
+        self.emitted = last.unwrap_or(self.index) + 1;
+    }
+
+    /// Whether the instruction at a place has its code.
+    pub fn is_emitted(&self, index: usize) -> bool {
+        index < self.emitted
     }
 
     /// The floating-point registers that the current instruction writes.

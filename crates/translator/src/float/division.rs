@@ -14,7 +14,7 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F64, I8, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use sidestep_ia64::Processor;
-use sidestep_ia64::encoding::{Instruction, Signedness};
+use sidestep_ia64::encoding::{Instruction, Operation, Signedness};
 use sidestep_ia64::float::division::{Quotient, Sequence};
 use sidestep_ia64::float::register::EXPONENT_INTEGER;
 use sidestep_ia64::float::{Precision as Bits, StatusRegister};
@@ -26,8 +26,9 @@ use super::{
     DOUBLE, EXPONENT_MASK, Precision, Register, SINGLE, double, is_not_well_above, is_writable, mark_written,
     read, store_words, write_double, write_integer,
 };
-use crate::division::{Division, Plan, STEPS_STATUS};
+use crate::division::{Division, Plan, Run, STEPS_STATUS};
 use crate::emitter::{Double, Emitter};
+use crate::operations;
 use crate::slots::Slot;
 
 /// Whose the next site is; zero is nobody.
@@ -47,28 +48,44 @@ pub fn begin(
     let Some(plan) = plan else {
         return approximate(emitter, instruction);
     };
+    // One before it, whose steps are among its own, goes on as it may.
+    emitter.division = None;
     let owner = NEXT_OWNER.fetch_add(1, Ordering::Relaxed);
     let kind = if plan.sequence.quotient.is_number() {
         F64
     } else {
         I64
     };
+    let run = emitter.run(&plan, emitter.following());
+    let is_over = run.end.is_some();
     let [word, ended, quotient, is_approximated] = emitter.merge(
         [I64, I64, kind, I8],
         None,
         |emitter, aside| {
+            for &(register, bits) in &run.numbers {
+                let differs = is_other(emitter, register, bits);
+                emitter.unless(differs, aside);
+            }
             let (operands, quotient) = compute(emitter, &plan, instruction, aside);
-            let (word, ended) = begin_usual(emitter, &plan, owner, operands);
-            note_step(emitter, instruction.f1() & 127, word, Sequence::APPROXIMATION);
+            let (word, ended) = begin_usual(emitter, &plan, (owner, is_over), operands);
+            if !run.writes(instruction.f1()) {
+                note_step(emitter, instruction.f1() & 127, word, Sequence::APPROXIMATION);
+            }
+            note_run(emitter, &run, word);
+            if let Some((_, end)) = run.end {
+                deliver(emitter, end, quotient);
+            }
             [word, ended, quotient, emitter.ins().iconst(I8, 1)]
         },
         |emitter| {
             approximate(emitter, instruction);
             let is_approximated = emitter.predicate(instruction.p2());
+            emit_run(emitter, &run);
             let none = emitter.constant(0);
-            let quotient = match kind {
-                F64 => emitter.ins().f64const(f64::NAN),
-                _ => none,
+            let quotient = match (run.end, kind) {
+                (Some((_, end)), _) => delivered(emitter, end),
+                (None, F64) => emitter.ins().f64const(f64::NAN),
+                (None, _) => none,
             };
             [
                 none,
@@ -79,13 +96,19 @@ pub fn begin(
         },
     );
     emitter.set_predicate(instruction.p2(), is_approximated);
-    emitter.division = Some(Division {
-        plan,
-        site: site_of(owner),
-        word,
-        quotient,
-        ended,
-    });
+    emitter.note_emitted(run.last());
+    match run.end {
+        Some((_, end)) => note_delivered(emitter, &plan, end, quotient),
+        None => {
+            emitter.division = Some(Division {
+                plan,
+                site: site_of(owner),
+                word,
+                quotient,
+                ended,
+            });
+        }
+    }
 }
 
 /// What a division keeps of its operands, and the quotient. Goes aside unless that is the sequence's.
@@ -105,10 +128,17 @@ fn compute(
     }
 }
 
-/// Begins a division in its site: answers the word of a register that stands for a step of it, less the step's number,
-/// and the state of the site when it has come to its end.
-fn begin_usual(emitter: &mut Emitter, plan: &Plan, owner: u64, operands: [Value; 2]) -> (Value, Value) {
-    let (second, ended) = take_site(emitter, owner, operands);
+/// Begins a division in its site, and ends it if it is over with that: answers the word of a register that stands for a
+/// step of it, less the step's number, and the state of the site when it has come to its end.
+fn begin_usual(
+    emitter: &mut Emitter,
+    plan: &Plan,
+    (owner, is_over): (u64, bool),
+    operands: [Value; 2],
+) -> (Value, Value) {
+    let (second, begun, ended) = take_site(emitter, owner, operands);
+    let state = if is_over { ended } else { begun };
+    emitter.store_state(state, state_of(site_of(owner)));
     let sign = match plan.signedness {
         Signedness::Signed => 0,
         Signedness::Unsigned => layout::STEP_UNSIGNED,
@@ -137,9 +167,9 @@ fn site_of(owner: u64) -> usize {
     owner as usize % layout::DIVISION_SITES
 }
 
-/// Keeps the operands of a division that begins, in its site. Answers which of the site's two it is, and the state of
-/// the site when it has come to its end.
-fn take_site(emitter: &mut Emitter, owner: u64, operands: [Value; 2]) -> (Value, Value) {
+/// Keeps the operands of a division that begins, in its site. Answers which of the site's two it is, and the states of
+/// the site now and when it has come to its end.
+fn take_site(emitter: &mut Emitter, owner: u64, operands: [Value; 2]) -> (Value, Value, Value) {
     let site = site_of(owner);
     let before = emitter.load_state(I64, state_of(site));
     // It may be another's, or its latest division has not come to its end.
@@ -161,7 +191,6 @@ fn take_site(emitter: &mut Emitter, owner: u64, operands: [Value; 2]) -> (Value,
     let begun = emitter
         .ins()
         .bxor_imm_s(ended, layout::DIVISION_IS_ENDED.cast_signed());
-    emitter.store_state(begun, state_of(site));
     let second = emitter
         .ins()
         .ushr_imm_u(chosen, i64::from(layout::DIVISION_LATEST.trailing_zeros()));
@@ -173,7 +202,7 @@ fn take_site(emitter: &mut Emitter, owner: u64, operands: [Value; 2]) -> (Value,
         let offset = layout::DIVISION_OPERANDS + site * 32 + offset;
         emitter.ins().store(flags, operand, kept, offset as i32);
     }
-    (second, ended)
+    (second, begun, ended)
 }
 
 /// Where a site has its state.
@@ -356,97 +385,111 @@ pub fn step(emitter: &mut Emitter, instruction: &Instruction, otherwise: impl Fn
     let Some(mut division) = emitter.division.take() else {
         return otherwise(emitter);
     };
+    if !division.plan.is_part(index) {
+        otherwise(emitter);
+        emitter.division = Some(division);
+        return;
+    }
     // At hand on either way.
     emitter.predicate(instruction.predicate());
-    for &(register, bits) in division.plan.numbers.get(&index).into_iter().flatten() {
-        let held = double(emitter, register).value;
-        let number = emitter.ins().f64const(f64::from(f32::from_bits(bits)));
-        let is_held = emitter.ins().fcmp(FloatCC::Equal, held, number);
+    let run = emitter.run(&division.plan, emitter.remaining());
+    for &(register, bits) in &run.numbers {
+        let differs = is_other(emitter, register, bits);
         let none = emitter.constant(0);
-        division.word = emitter.ins().select(is_held, division.word, none);
+        division.word = emitter.ins().select(differs, none, division.word);
     }
-    if division.plan.last == index {
-        return end(emitter, instruction, division, otherwise);
-    }
-    let register = instruction.f1() & 127;
-    if let Some(&number) = division.plan.steps.get(&index) {
-        let is_rare = is_rare(emitter, &division);
-        emitter.merge(
-            [],
-            Some(is_rare),
-            |emitter, _| {
-                note_step(emitter, register, division.word, number);
-                []
-            },
-            |emitter| {
-                otherwise(emitter);
-                []
-            },
-        );
-    } else {
-        otherwise(emitter);
-    }
-    emitter.division = Some(division);
-}
-
-/// Whether the steps of a division are computed one by one.
-fn is_rare(emitter: &mut Emitter, division: &Division) -> Value {
     let is_usual = emitter.is_set(division.word);
-    emitter.not(is_usual)
-}
-
-/// The instruction that delivers the quotient.
-fn end(
-    emitter: &mut Emitter,
-    instruction: &Instruction,
-    division: Division,
-    otherwise: impl FnOnce(&mut Emitter),
-) {
-    let register = instruction.f1() & 127;
-    let is_rare = is_rare(emitter, &division);
-    let Division {
-        plan,
-        site,
-        quotient,
-        ended,
-        ..
-    } = division;
-    match plan.sequence.quotient {
-        Quotient::Double | Quotient::Single | Quotient::Root | Quotient::SingleRoot => {
-            let is_single = matches!(plan.sequence.quotient, Quotient::Single | Quotient::SingleRoot);
-            let [value] = emitter.merge(
-                [F64],
+    let is_rare = emitter.not(is_usual);
+    match run.end {
+        None => {
+            emitter.merge(
+                [],
                 Some(is_rare),
                 |emitter, _| {
-                    write_double(emitter, register, quotient);
-                    emitter.store_state(ended, state_of(site));
-                    [quotient]
+                    note_run(emitter, &run, division.word);
+                    []
                 },
                 |emitter| {
-                    otherwise(emitter);
-                    [double(emitter, register).value]
+                    emit_run(emitter, &run);
+                    []
                 },
             );
-            let delivered = Double { value, is_single };
-            emitter.known.floats.note(register, Some(delivered));
+            emitter.division = Some(division);
         }
-        Quotient::Integer | Quotient::ShortInteger => {
-            let [value] = emitter.merge(
-                [I64],
+        Some((_, end)) => {
+            let kind = emitter.builder.func.dfg.value_type(division.quotient);
+            let [quotient] = emitter.merge(
+                [kind],
                 Some(is_rare),
                 |emitter, _| {
-                    write_integer(emitter, register, quotient);
-                    emitter.store_state(ended, state_of(site));
-                    [quotient]
+                    note_run(emitter, &run, division.word);
+                    deliver(emitter, end, division.quotient);
+                    emitter.store_state(division.ended, state_of(division.site));
+                    [division.quotient]
                 },
                 |emitter| {
-                    otherwise(emitter);
-                    [emitter.known.floats.integer(register).expect("it was delivered")]
+                    emit_run(emitter, &run);
+                    [delivered(emitter, end)]
                 },
             );
-            emitter.known.floats.note_integer(register, value);
+            note_delivered(emitter, &division.plan, end, quotient);
         }
     }
+    emitter.note_emitted(run.last());
+}
+
+/// Whether a register does not hold the number with such bits in single precision.
+fn is_other(emitter: &mut Emitter, register: u8, bits: u32) -> Value {
+    let held = double(emitter, register).value;
+    let number = emitter.ins().f64const(f64::from(f32::from_bits(bits)));
+    emitter.ins().fcmp(FloatCC::NotEqual, held, number)
+}
+
+/// Has registers stand for the steps of a run that nobody has computed.
+fn note_run(emitter: &mut Emitter, run: &Run, word: Value) {
+    for (register, number) in run.kept() {
+        note_step(emitter, register, word, number);
+    }
+}
+
+/// Emits the instructions of a run one by one.
+fn emit_run(emitter: &mut Emitter, run: &Run) {
+    let steps = run.steps.iter().map(|&(index, step, _)| (index, step));
+    for (index, instruction) in steps.chain(run.end) {
+        emitter.begin_operation(index);
+        operations::emit(emitter, instruction);
+    }
+}
+
+/// Writes the quotient to the register that an instruction delivers it to.
+fn deliver(emitter: &mut Emitter, end: &Instruction, quotient: Value) {
+    let register = end.f1() & 127;
+    match emitter.builder.func.dfg.value_type(quotient) {
+        F64 => write_double(emitter, register, quotient),
+        _ => write_integer(emitter, register, quotient),
+    }
+}
+
+/// What an instruction that was emitted for itself has delivered.
+fn delivered(emitter: &mut Emitter, end: &Instruction) -> Value {
+    let register = end.f1() & 127;
+    match end.operation {
+        Operation::ConvertToFixed { .. } => emitter.known.floats.integer(register).expect("it was delivered"),
+        _ => double(emitter, register).value,
+    }
+}
+
+/// Notes the quotient that an instruction has delivered.
+fn note_delivered(emitter: &mut Emitter, plan: &Plan, end: &Instruction, value: Value) {
+    let register = end.f1() & 127;
+    if !plan.sequence.quotient.is_number() {
+        return emitter.known.floats.note_integer(register, value);
+    }
+    let is_single = matches!(plan.sequence.quotient, Quotient::Single | Quotient::SingleRoot);
+    emitter
+        .known
+        .floats
+        .note(register, Some(Double { value, is_single }));
 }
 
 /// Gives a site to a division, for emitted code.
