@@ -166,15 +166,18 @@ pub struct Remainder {
     length: usize,
     /// What is not stored.
     pub progress: Progress,
+    /// The place of the unit's root, if the block was left for a number that the unit is not made for.
+    pub unusual: Option<u64>,
 }
 
 impl Remainder {
     /// Some operations, which are to live as long as the answer is used.
-    pub fn new(operations: &[MicroOperation], progress: Progress) -> Remainder {
+    pub fn new(operations: &[MicroOperation], progress: Progress, unusual: Option<u64>) -> Remainder {
         Remainder {
             first: operations.as_ptr().expose_provenance(),
             length: operations.len(),
             progress,
+            unusual,
         }
     }
 

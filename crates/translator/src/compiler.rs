@@ -52,6 +52,9 @@ pub struct Surroundings {
     pub marked: u64,
     /// In a program FPSR, whose inexact flags stay set once they are, as a rule.
     pub fpsr: u64,
+    /// Whether FPSR is taken to stay as it is, as far as arithmetic depends on it, and numbers to be usual ones: what
+    /// is emitted then is left where it finds that they are not.
+    pub is_settled: bool,
 }
 
 impl Surroundings {
@@ -64,6 +67,7 @@ impl Surroundings {
             has_windows: processor.has_windows() && cfg!(target_arch = "x86_64"),
             marked: of_program(processor.status & (psr::MFL | psr::MFH)),
             fpsr: of_program(processor.application(FPSR)),
+            is_settled: !is_system,
         }
     }
 }
@@ -74,6 +78,8 @@ pub struct Emitted {
     pub unit: Vec<u8>,
     /// What it leaves to the interpreter, by addresses in its code.
     pub named: Named,
+    /// Bits of FPSR, and what these have to be where it is entered.
+    pub settled: (u64, u64),
     /// What units are used with: the same for all.
     pub support: Arc<SupportCode>,
 }
@@ -166,6 +172,7 @@ impl Compiler {
             has_windows,
             marked,
             fpsr,
+            is_settled,
         }: Surroundings,
         is_careful: bool,
     ) -> Option<Emitted> {
@@ -187,6 +194,8 @@ impl Compiler {
         let mut gather_signature = signature(self.host_convention(), 3);
         gather_signature.returns.clear();
         let is_fused = self.is_fused;
+        let decisive = region.control_bits().filter(|_| is_settled).unwrap_or(0);
+        let settled = (decisive, fpsr & decisive);
         let mut named = Named::default();
         let unit = self.emit(signatures.0.clone(), |mut builder, _| {
             let entry = Entry {
@@ -215,6 +224,7 @@ impl Compiler {
                 is_careful,
                 marked: region.marked().filter(|bits| bits & !marked == 0).unwrap_or(0),
                 fpsr,
+                settled,
             };
             let functions = FloatFunctions {
                 at_hand: float::at_hand,
@@ -231,7 +241,12 @@ impl Compiler {
             named = left;
             builder
         })?;
-        Some(Emitted { unit, named, support })
+        Some(Emitted {
+            unit,
+            named,
+            settled,
+            support,
+        })
     }
 
     /// The function by which units are entered. The register that they have the processor's address in is to be what it

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use sidestep_ia64::encoding::{Effects, Instruction, Operation, Resource};
+use sidestep_ia64::float::StatusRegister;
 use sidestep_ia64::registers::status::psr;
 
 use crate::held::{self, FloatRegisters};
@@ -172,6 +173,19 @@ impl Region {
                 _ => bits | psr::MFH,
             });
             (!may_clear && self.gathers.is_none()).then_some(written)
+        })
+    }
+
+    /// The bits of FPSR that its arithmetic depends on; `None` if it may change some but for setting flags.
+    pub fn control_bits(&self) -> Option<u64> {
+        self.instructions().try_fold(0, |bits, instruction| {
+            let is_kept = !held::changes_controls(instruction) && self.gathers.is_none();
+            let decisive = match instruction.operation {
+                Operation::FloatMultiplyAdd { status, .. }
+                | Operation::ParallelFloatMultiplyAdd { status, .. } => StatusRegister::control_bits(status),
+                _ => 0,
+            };
+            is_kept.then_some(bits | decisive)
         })
     }
 

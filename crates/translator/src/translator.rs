@@ -80,6 +80,10 @@ pub enum TranslatorError {
 
 /// Pieces known before those that are gone are looked for.
 const PIECES_MAX: usize = 1 << 17;
+/// How often units of one root are left for numbers that they are not made for, until one is made for any; and how
+/// often it counts that FPSR is not as a unit takes it to be.
+const UNUSUAL_MAX: u32 = 64;
+const UNSETTLED: u32 = 16;
 
 /// Translates the blocks of one processor.
 pub struct Translator {
@@ -97,6 +101,8 @@ pub struct Translator {
     /// How often the next unit's root has to be entered, by place, where there was a unit already: twice as often as
     /// for the one before. What is translated and forgotten again and again soon is not any more.
     thresholds: HashMap<u64, u32>,
+    /// How often units were left for unusual numbers or controls, by their roots' places.
+    unusual: HashMap<u64, u32>,
     /// Which units follow each other, once there are any.
     links: Option<Links>,
     /// Where the names of units go.
@@ -157,6 +163,7 @@ impl Translator {
             pieces: HashMap::new(),
             roots: Vec::new(),
             thresholds: HashMap::new(),
+            unusual: HashMap::new(),
             links: None,
             perf_map: None,
             begins: None,
@@ -243,6 +250,11 @@ impl Translator {
             found.push(Arc::clone(&piece));
             Some((Arc::clone(&piece.node), piece.is_hot_without(root)))
         });
+        let left = self.unusual.get(&root.node.place).copied().unwrap_or(0);
+        let surroundings = Surroundings {
+            is_settled: surroundings.is_settled && left < UNUSUAL_MAX,
+            ..surroundings
+        };
         let is_member = |piece: &&Arc<Piece>| region.nodes.iter().any(|node| Arc::ptr_eq(node, &piece.node));
         let members = found.iter().filter(is_member).map(Arc::downgrade).collect();
         self.order(root, members, region, surroundings);
@@ -342,6 +354,7 @@ impl Translator {
         let unit_of = Unit {
             region,
             named: code.named,
+            settled: code.settled,
             memory: Arc::clone(&self.memory),
             support,
         };
@@ -557,17 +570,45 @@ impl Translator {
         self.statistics.translated += retired;
         if let Some(remainder) = remainder {
             self.statistics.left_over += 1;
+            let unusual = remainder.unusual;
             // SAFETY: as above.
-            return processor.finish_block(unsafe { remainder.operations() });
+            let finished = processor.finish_block(unsafe { remainder.operations() });
+            if let Some(place) = unusual {
+                self.note_unusual(place, 1);
+            }
+            return finished;
         }
         match answer {
-            // A unit that does not fit what remains retires nothing.
-            NEXT_BLOCK if retired == 0 => Interpreter.enter(&root.node.operations, running),
+            // A unit that does not fit what remains retires nothing, nor one that takes FPSR to be another.
+            NEXT_BLOCK if retired == 0 => {
+                if !root.fits(processor) {
+                    self.note_unusual(root.node.place, UNSETTLED);
+                    root.retire();
+                }
+                Interpreter.enter(&root.node.operations, running)
+            }
             NEXT_BLOCK => Ok(()),
             _ => {
                 self.statistics.raised += 1;
                 Err(Raised)
             }
+        }
+    }
+
+    /// Counts that a unit was left for something unusual. After many times it goes, for one that is made for that.
+    #[cold]
+    fn note_unusual(&mut self, place: u64, times: u32) {
+        if self.unusual.len() >= PIECES_MAX {
+            self.unusual.clear();
+        }
+        let left = self.unusual.entry(place).or_insert(0);
+        let before = *left;
+        *left = before.saturating_add(times);
+        if before < UNUSUAL_MAX
+            && *left >= UNUSUAL_MAX
+            && let Some(root) = self.pieces.get(&place).and_then(Piece::kept)
+        {
+            root.retire();
         }
     }
 }

@@ -8,6 +8,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use sidestep_ia64::Processor;
+use sidestep_ia64::registers::application::FPSR;
+
 use crate::chain::{Enter, Named, RareFunctions};
 use crate::code_memory::CodeMemory;
 use crate::node::Node;
@@ -19,6 +22,8 @@ pub struct Unit {
     pub region: Region,
     /// What it leaves to the interpreter, which the code names by addresses as well.
     pub named: Named,
+    /// Bits of FPSR, and what these have to be where it is entered.
+    pub settled: (u64, u64),
     /// Where it stands.
     pub memory: Arc<Mutex<CodeMemory>>,
     /// The functions that it is used with, in the same memory.
@@ -148,6 +153,13 @@ impl Piece {
     /// Whether its unit is for the code at an address of a program's.
     pub fn is_for(&self, address: u64) -> bool {
         self.base.load(Ordering::Relaxed) == address
+    }
+
+    /// Whether FPSR is what its unit, if it has one, takes it to be.
+    pub fn fits(&self, processor: &Processor) -> bool {
+        let unit = self.unit();
+        let settled = unit.as_ref().map_or((0, 0), |unit| unit.settled);
+        processor.application(FPSR) & settled.0 == settled.1
     }
 
     /// The address of the word that has the address of its code, zero for none.

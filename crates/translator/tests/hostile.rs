@@ -6,7 +6,9 @@
 mod machine;
 
 use machine::{CODE, Line, Machine, bundle};
-use sidestep_ia64::encoding::Bundle;
+use sidestep_ia64::encoding::{Bundle, StatusField};
+use sidestep_ia64::float::{Flags, FloatRegister, StatusRegister};
+use sidestep_ia64::registers::application::FPSR;
 use sidestep_ia64::registers::frame::FrameMarker;
 use sidestep_ia64::{Exit, Processor, ProcessorState};
 use sidestep_translator::{Settings, Statistics, Translator};
@@ -153,4 +155,76 @@ fn more_tiny_blocks_than_memory_holds_do_not_translate_without_end() {
         "{}",
         statistics.units
     );
+}
+
+/// A loop that multiplies, adds and counts, from these numbers on.
+fn computing_loop(
+    numbers: [FloatRegister; 3],
+    run: impl Fn(&mut Machine, &mut dyn FnMut(&mut Processor, u64) -> Exit),
+) -> Statistics {
+    let back = [-2 * 16];
+    let lines: [Line; 3] = [
+        ("fma.d.s0", 0, &[6, 7, 8, 9]),
+        ("adds", 0, &[9, 1, 9]),
+        ("br.cond B1", 0, &back),
+    ];
+    both(&lines, 1 << 20, |machine, execute| {
+        for (register, number) in (7..).zip(numbers) {
+            machine.processor.set_floating(register, number);
+        }
+        set_status(&mut machine.processor, StatusRegister::LINUX, Flags::INEXACT);
+        run(machine, execute);
+    })
+}
+
+fn set_status(processor: &mut Processor, mut status: StatusRegister, flags: Flags) {
+    status.raise(StatusField::S0, flags);
+    processor.set_application(FPSR, status.bits());
+}
+
+fn double(value: f64) -> FloatRegister {
+    FloatRegister::from_double(value.to_bits())
+}
+
+#[test]
+fn code_that_meets_unusual_numbers_again_and_again_is_made_for_them() {
+    const TURNS: u64 = 2000;
+    let usual = [double(0.1), double(3.0), double(1.0)];
+    let third = FloatRegister::new(false, 0xfffd, 0xaaaa_aaaa_aaaa_aaab);
+    let overflow = [double(1e300), double(1e300), double(1.0)];
+    let run = |machine: &mut Machine, execute: &mut dyn FnMut(&mut Processor, u64) -> Exit| {
+        assert_eq!(execute(&mut machine.processor, INSTRUCTIONS * TURNS), Exit::Limit);
+    };
+    assert_eq!(computing_loop(usual, run).left_over, 0);
+    for unusual in [[third, third, third], overflow] {
+        let statistics = computing_loop(unusual, run);
+        assert!(
+            (1..200).contains(&statistics.left_over),
+            "{}",
+            statistics.left_over
+        );
+        assert!(statistics.units < 10, "{}", statistics.units);
+        let most = TURNS * INSTRUCTIONS * 3 / 4;
+        assert!(statistics.translated > most, "{}", statistics.translated);
+    }
+}
+
+#[test]
+fn code_that_meets_other_controls_again_and_again_is_made_for_any() {
+    const TURNS: u64 = 100;
+    let numbers = [double(0.1), double(3.0), double(1.0)];
+    let statistics = computing_loop(numbers, |machine, execute| {
+        for round in 0..200 {
+            let flags = if round % 2 == 0 {
+                Flags::INEXACT
+            } else {
+                Flags::empty()
+            };
+            set_status(&mut machine.processor, StatusRegister::LINUX, flags);
+            assert_eq!(execute(&mut machine.processor, INSTRUCTIONS * TURNS), Exit::Limit);
+        }
+    });
+    assert!(statistics.units < 20, "{}", statistics.units);
+    let most = 200 * TURNS * INSTRUCTIONS * 3 / 4;
+    assert!(statistics.translated > most, "{}", statistics.translated);
 }

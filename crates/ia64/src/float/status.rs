@@ -134,7 +134,7 @@ impl StatusRegister {
 
     /// The bits of the register that an operation under a status field depends on: trap-disable bits, the field's
     /// controls, and its inexact flag, which decides whether the host may compute.
-    pub(crate) const fn control_bits(field: StatusField) -> u64 {
+    pub const fn control_bits(field: StatusField) -> u64 {
         Flags::all().bits() as u64 | CONTROL_MASK << shift(field) | Self::inexact_flag(field)
     }
 

@@ -8,6 +8,7 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use sidestep_ia64::encoding::{Effects, Instruction, LoadKind, Operation, StatusField, UnitClass};
 use sidestep_ia64::layout;
+use sidestep_ia64::registers::application::FPSR;
 
 use super::{Double, Emitter, Known, PERFORMED_BRANCH, PERFORMED_RAISED, Predicates};
 use crate::chain::{CHECKPOINT_MARGIN, CHECKPOINT_PERIOD, NEXT_BLOCK, Named, RAISED, Request, Word};
@@ -107,8 +108,8 @@ impl<'f> Emitter<'_, 'f> {
         }
     }
 
-    /// Refuses to begin where the region does not fit what remains or the root does not fit the frame: who enters from
-    /// another unit has not looked. Leaves the root to the interpreter where a general register of the region has its
+    /// Refuses to begin where the region does not fit what remains, the root does not fit the frame, or FPSR is not as
+    /// it is taken to be: who enters from another unit has not looked. Leaves the root to the interpreter where a general register of the region has its
     /// NaT bit set, a floating-point register of it is disabled, or PSR does not say that registers were written which
     /// are taken to have been: the interpreter's instructions note that.
     ///
@@ -128,6 +129,15 @@ impl<'f> Emitter<'_, 'f> {
                 .ins()
                 .icmp_imm_s(IntCC::NotEqual, status, marked.cast_signed());
             self.aside(differs, |emitter| emitter.leave_over(0));
+        }
+        let (decisive, settled) = self.entry.settled;
+        if decisive != 0 {
+            let fpsr = self.load_state(I64, Slot::application(FPSR).offset());
+            let decisive = self.constant(decisive.cast_signed());
+            let controls = self.ins().band(fpsr, decisive);
+            let settled = self.constant(settled.cast_signed());
+            let differs = self.ins().icmp(IntCC::NotEqual, controls, settled);
+            self.stop_if(differs, 0);
         }
         self.known.floats.mark(marked);
         self.leave_entry_if_nat();
@@ -160,9 +170,10 @@ impl<'f> Emitter<'_, 'f> {
             }
         }
         for &field in &tight_loop.status_fields {
-            let is_usual = (self.functions.is_usual)(self, field);
-            let variable = self.status_variable(field);
-            self.builder.def_var(variable, is_usual);
+            if let Some(is_usual) = (self.functions.is_usual)(self, field) {
+                let variable = self.status_variable(field);
+                self.builder.def_var(variable, is_usual);
+            }
         }
     }
 
@@ -241,9 +252,11 @@ impl<'f> Emitter<'_, 'f> {
                 }
             }
             for &field in &tight_loop.status_fields {
-                let is_usual = self.status_variable(field);
-                let is_usual = self.builder.use_var(is_usual);
-                known.floats.note_usual_status(field, is_usual);
+                if !self.has_host_controls(field) {
+                    let is_usual = self.status_variable(field);
+                    let is_usual = self.builder.use_var(is_usual);
+                    known.floats.note_usual_status(field, is_usual);
+                }
             }
         }
         known

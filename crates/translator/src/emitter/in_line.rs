@@ -54,6 +54,25 @@ impl Emitter<'_, '_> {
         self.known.settled = Slots::default();
     }
 
+    /// Emits an instruction that delivers a double to `register`, which `common` answers as in [`Emitter::deliver`], but
+    /// that the block is left to the interpreter where `rare` is not zero, if it is given, or `common` goes aside:
+    /// where FPSR is settled that happens to hardly any. It is no NaN.
+    pub fn deliver_or_leave(
+        &mut self,
+        (register, is_single): (u8, bool),
+        rare: Option<Value>,
+        common: impl FnOnce(&mut Self, Block) -> Value,
+    ) {
+        let aside = self.builder.create_block();
+        self.leave_unusual_later(aside);
+        if let Some(rare) = rare {
+            self.unless(rare, aside);
+        }
+        let value = common(self, aside);
+        self.note_number(value);
+        self.note_delivered(register, Double { value, is_single });
+    }
+
     /// Begins what is executed where `rare` is zero, and answers the block where it comes together with `aside`.
     pub(super) fn begin_in_line(&mut self, rare: Option<Value>, aside: Block) -> Block {
         let [in_line, join] = [(); 2].map(|()| self.builder.create_block());

@@ -17,6 +17,8 @@ pub struct Left {
     node: usize,
     index: usize,
     known: Known,
+    /// Whether it is for a number that the unit is not made for.
+    is_unusual: bool,
 }
 
 impl Emitter<'_, '_> {
@@ -62,6 +64,11 @@ impl Emitter<'_, '_> {
 
     /// Leaves the rest of the block, from an operation on, to the interpreter.
     pub(super) fn leave_over(&mut self, index: usize) {
+        self.leave_from(index, None);
+    }
+
+    /// The same, with the unit's place where a number is none that it is made for.
+    fn leave_from(&mut self, index: usize, unusual: Option<u64>) {
         self.complete_registers();
         self.enter_checked_loads();
         let progress = match self.is_system {
@@ -75,7 +82,7 @@ impl Emitter<'_, '_> {
         };
         self.gather_due_changes();
         let rest = &self.region.nodes[self.node].operations[index..];
-        let address = self.named.remainder(Remainder::new(rest, progress));
+        let address = self.named.remainder(Remainder::new(rest, progress, unusual));
         let address = self.constant(address as i64);
         let leaving = self.leaving;
         self.ins().jump(leaving, &[address.into()]);
@@ -93,11 +100,21 @@ impl Emitter<'_, '_> {
     /// Leaves the rest of the block, from the current operation on, to the interpreter in a block that rarely runs. It
     /// is emitted behind everything else.
     pub(super) fn leave_later(&mut self, block: Block) {
+        self.leave_later_for(block, false);
+    }
+
+    /// The same where a number is none that the unit is made for.
+    pub(super) fn leave_unusual_later(&mut self, block: Block) {
+        self.leave_later_for(block, true);
+    }
+
+    fn leave_later_for(&mut self, block: Block, is_unusual: bool) {
         self.left.push(Left {
             block,
             node: self.node,
             index: self.index,
             known: self.known.clone(),
+            is_unusual,
         });
     }
 
@@ -108,12 +125,14 @@ impl Emitter<'_, '_> {
             node,
             index,
             known,
+            is_unusual,
         } in std::mem::take(&mut self.left)
         {
             (self.node, self.index, self.known) = (node, index, known);
             self.known.is_rare = true;
             self.begin(block);
-            self.leave_over(index);
+            let root = &self.region.nodes[0];
+            self.leave_from(index, is_unusual.then_some(root.place));
         }
         let leaving = self.leaving;
         self.known = Known {

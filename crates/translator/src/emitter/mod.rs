@@ -102,6 +102,8 @@ pub struct Entry {
     pub marked: u64,
     /// FPSR as it is most likely, with the flags that stay set.
     pub fpsr: u64,
+    /// Bits of FPSR, and what these are throughout the function.
+    pub settled: (u64, u64),
 }
 
 /// What is known of the processor's state at a place of the emitted code.
@@ -142,8 +144,8 @@ pub struct FloatFunctions<'a, 'f> {
     pub at_hand: fn(&mut Emitter<'a, 'f>, u8) -> Value,
     /// Stores a double that memory lacks of a register, unless it is a NaN.
     pub store_late: fn(&mut Emitter<'a, 'f>, u8, Value),
-    /// Gives whether the host may compute under a status field, whose inexact flag is set.
-    pub is_usual: fn(&mut Emitter<'a, 'f>, StatusField) -> Value,
+    /// Gives whether the host may compute under a status field, whose inexact flag is set; `None` where it is known.
+    pub is_usual: fn(&mut Emitter<'a, 'f>, StatusField) -> Option<Value>,
 }
 
 /// What is emitted for one region.
@@ -178,6 +180,8 @@ pub struct Emitter<'a, 'f> {
     window_variables: Vec<Option<Variable>>,
     /// By status field, what has whether the host may compute under it in a tight loop.
     status_variables: Vec<Option<Variable>>,
+    /// Values that are no NaNs wherever they are at hand.
+    numbers: BTreeSet<Value>,
     is_system: bool,
     general_registers: [u64; 2],
     node: usize,
@@ -245,6 +249,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             double_variables: vec![None; 128],
             window_variables: vec![None; 128],
             status_variables: vec![None; 4],
+            numbers: BTreeSet::new(),
             is_system: entry.base.is_some(),
             general_registers: region.general_registers(),
             node: 0,
@@ -337,6 +342,27 @@ impl<'a, 'f> Emitter<'a, 'f> {
     /// Whether the inexact flag of a status field is likely to be set.
     pub fn is_inexact(&self, status: StatusField) -> bool {
         self.entry.fpsr & StatusRegister::inexact_flag(status) != 0
+    }
+
+    /// Notes that a value is no NaN wherever it is at hand: control goes elsewhere for good where it would be one.
+    pub fn note_number(&mut self, value: Value) {
+        self.numbers.insert(value);
+    }
+
+    /// Whether a value is known to be no NaN.
+    pub fn is_number(&self, value: Value) -> bool {
+        self.numbers.contains(&value)
+    }
+
+    /// Whether bits of FPSR are known to have values, both of which are given as the status register has them.
+    pub fn is_settled(&self, (mask, bits): (u64, u64)) -> bool {
+        let (known, values) = self.entry.settled;
+        mask & !known == 0 && values & mask == bits
+    }
+
+    /// Whether the host is known to be allowed to compute under a status field, exact results at least.
+    pub fn has_host_controls(&self, status: StatusField) -> bool {
+        self.is_settled(StatusRegister::host_controls(status))
     }
 
     /// The processor's address.

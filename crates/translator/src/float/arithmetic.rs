@@ -19,9 +19,9 @@ use sidestep_ia64::float::{Precision as Bits, StatusRegister};
 use sidestep_ia64::registers::application::FPSR;
 
 use super::{
-    DOUBLE, Precision, SIGN_SHIFT, SINGLE, deliver, deliver_integer, deliver_integer_among, double, either,
-    is_not_well_above, is_writable, mark_written, modified, nearest, note_integer_source, number, place,
-    significand, store_double, store_words, write_double,
+    DOUBLE, Precision, SIGN_SHIFT, SINGLE, deliver, deliver_integer, deliver_integer_among, deliver_settled,
+    double, either, is_not_well_above, is_writable, mark_written, modified, nearest, note_integer_source,
+    number, place, significand, store_double, store_words, write_double,
 };
 use crate::compare;
 use crate::emitter::{Double, Emitter};
@@ -29,9 +29,13 @@ use crate::memory::targets;
 use crate::slots::Slot;
 
 /// Whether the controls of a status field let the host compute and its inexact flag is set: looked at once on a path.
-pub fn is_usual(emitter: &mut Emitter, status: StatusField) -> Value {
+/// `None` where it is known that the controls do.
+pub fn is_usual(emitter: &mut Emitter, status: StatusField) -> Option<Value> {
+    if emitter.has_host_controls(status) {
+        return None;
+    }
     if let Some(known) = emitter.known.floats.usual_status(status) {
-        return known;
+        return Some(known);
     }
     let (mask, bits) = StatusRegister::host_controls(status);
     let flag = StatusRegister::inexact_flag(status);
@@ -42,17 +46,23 @@ pub fn is_usual(emitter: &mut Emitter, status: StatusField) -> Value {
     let usual = emitter.constant((bits | flag).cast_signed());
     let is_usual = emitter.ins().icmp(IntCC::Equal, controls, usual);
     emitter.known.floats.note_usual_status(status, is_usual);
-    is_usual
+    Some(is_usual)
 }
 
 /// Unless everything [`is_usual`], goes aside where the controls of the status field do not let the host compute, and
 /// where `unless_exact` does; in any case where the flag is likely to be set, so that there is less code.
 pub(super) fn unless_host_may_not_compute(
     emitter: &mut Emitter,
-    (status, is_usual): (StatusField, Value),
+    (status, is_usual): (StatusField, Option<Value>),
     aside: Block,
     unless_exact: impl FnOnce(&mut Emitter),
 ) {
+    let Some(is_usual) = is_usual else {
+        if !emitter.is_inexact(status) {
+            unless_exact(emitter);
+        }
+        return;
+    };
     if emitter.is_inexact(status) {
         let is_unusual = emitter.not(is_usual);
         return emitter.unless(is_unusual, aside);
@@ -314,17 +324,21 @@ pub fn multiply_add(
             (a, b, c)
         };
         let is_usual = is_usual(emitter, status);
-        deliver(
+        deliver_settled(
             emitter,
             instruction,
-            completer == Completer::Single,
+            (completer == Completer::Single, is_usual.is_none()),
             rare,
             |emitter, aside| {
-                let result = match signed(emitter) {
-                    (a, None, None) => a,
-                    (a, Some(b), None) => emitter.ins().fmul(a, b),
-                    (a, None, Some(c)) => emitter.ins().fadd(a, c),
-                    (a, Some(b), Some(c)) => emitter.ins().fma(a, b, c),
+                let result = match (b, c, function) {
+                    (None, Some(c), MultiplyAdd::Subtract) => emitter.ins().fsub(a, c),
+                    (None, Some(c), MultiplyAdd::NegateAdd) => emitter.ins().fsub(c, a),
+                    _ => match signed(emitter) {
+                        (a, None, None) => a,
+                        (a, Some(b), None) => emitter.ins().fmul(a, b),
+                        (a, None, Some(c)) => emitter.ins().fadd(a, c),
+                        (a, Some(b), Some(c)) => emitter.ins().fma(a, b, c),
+                    },
                 };
                 unless_host_may_not_compute(emitter, (status, is_usual), aside, |emitter| {
                     let operands = signed(emitter);

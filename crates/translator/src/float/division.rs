@@ -215,11 +215,15 @@ fn unless_steps_are_usual(emitter: &mut Emitter, aside: Block) {
     let [of_format, of_range] =
         [Bits::Extended, Bits::Double].map(|bits| StatusRegister::nearest_controls(STEPS_STATUS, bits));
     let flag = StatusRegister::inexact_flag(STEPS_STATUS);
+    let (looked_at, usual) = (of_format.0 | of_range.0 | flag, of_format.1 | of_range.1 | flag);
+    if emitter.is_settled((looked_at, usual)) {
+        return;
+    }
     // Emitted code does not change it, so memory has it.
     let fpsr = emitter.load_state(I64, Slot::application(FPSR).offset());
-    let looked_at = emitter.constant((of_format.0 | of_range.0 | flag).cast_signed());
+    let looked_at = emitter.constant(looked_at.cast_signed());
     let controls = emitter.ins().band(fpsr, looked_at);
-    let usual = emitter.constant((of_format.1 | of_range.1 | flag).cast_signed());
+    let usual = emitter.constant(usual.cast_signed());
     let differs = emitter.ins().icmp(IntCC::NotEqual, controls, usual);
     emitter.unless(differs, aside);
 }
@@ -228,8 +232,11 @@ fn unless_steps_are_usual(emitter: &mut Emitter, aside: Block) {
 fn unless_last_is_usual(emitter: &mut Emitter, plan: &Plan, aside: Block) {
     // In the range of the registers it delivers the same.
     if plan.status != STEPS_STATUS {
-        let is_usual = is_usual(emitter, plan.status);
-        let is_unusual = emitter.not(is_usual);
+        let is_unusual = match is_usual(emitter, plan.status) {
+            Some(is_usual) => emitter.not(is_usual),
+            None if emitter.is_inexact(plan.status) => return,
+            None => emitter.ins().iconst(I8, 1),
+        };
         emitter.unless(is_unusual, aside);
     }
 }

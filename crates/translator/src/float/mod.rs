@@ -263,6 +263,9 @@ fn keep_double(emitter: &mut Emitter, register: u8, value: Value) {
 
 /// Stores a double that memory lacks of a register. Where it is a NaN memory has what that stands for.
 pub fn store_late(emitter: &mut Emitter, register: u8, value: Value) {
+    if emitter.is_number(value) {
+        return store_double(emitter, register, value);
+    }
     // Both ways find it.
     place(emitter, register);
     let is_nan = emitter.ins().fcmp(FloatCC::Unordered, value, value);
@@ -407,6 +410,7 @@ impl Precision {
         if self.host == I64 && emitter.may_be_late(register & 127) {
             let is_nan = emitter.ins().fcmp(FloatCC::Unordered, value, value);
             emitter.unless(is_nan, aside);
+            emitter.note_number(value);
         }
         value
     }
@@ -455,6 +459,9 @@ fn number(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Doub
 
 /// Makes `rare` true where a double is a NaN.
 fn unless_number(emitter: &mut Emitter, double: Double, rare: &mut Option<Value>) {
+    if emitter.is_number(double.value) {
+        return;
+    }
     let is_none = emitter.ins().fcmp(FloatCC::Unordered, double.value, double.value);
     *rare = Some(either(emitter, *rare, is_none));
 }
@@ -553,6 +560,26 @@ fn of_double(emitter: &mut Emitter, bits: Value) -> Register {
 fn is_not_well_above(emitter: &mut Emitter, value: Value, precision: Precision) -> Value {
     let bits = emitter.ins().bitcast(precision.host, MemFlagsData::new(), value);
     precision.is_at_an_end(emitter, bits, 3)
+}
+
+/// As [`deliver`], but that the block is left to the interpreter where something is unusual if FPSR `is_settled`.
+fn deliver_settled(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    (is_single, is_settled): (bool, bool),
+    rare: Option<Value>,
+    common: impl FnOnce(&mut Emitter, Block) -> Value,
+) {
+    if !is_settled {
+        return deliver(emitter, instruction, is_single, rare, common);
+    }
+    let register = instruction.f1() & 127;
+    emitter.deliver_or_leave((register, is_single), rare, |emitter, aside| {
+        let value = common(emitter, aside);
+        keep_double(emitter, register, value);
+        value
+    });
+    emitter.known.floats.mark(modified(register));
 }
 
 /// Emits an instruction that delivers a double to f1, which `common` answers, no NaN if memory may get it late: one of
