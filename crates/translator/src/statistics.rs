@@ -29,7 +29,8 @@ pub struct Statistics {
     pub translated: u64,
     /// Units left by a fault or a system call.
     pub raised: u64,
-    /// Units left within a block, for a NaT bit, an access that lies in no window or a number that they are not made for.
+    /// Units left within a block, for a NaT bit, an access that lies in no window or a number that they are not made
+    /// for.
     pub left_over: u64,
 }
 

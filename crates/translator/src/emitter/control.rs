@@ -109,9 +109,9 @@ impl<'f> Emitter<'_, 'f> {
     }
 
     /// Refuses to begin where the region does not fit what remains, the root does not fit the frame, or FPSR is not as
-    /// it is taken to be: who enters from another unit has not looked. Leaves the root to the interpreter where a general register of the region has its
-    /// NaT bit set, a floating-point register of it is disabled, or PSR does not say that registers were written which
-    /// are taken to have been: the interpreter's instructions note that.
+    /// it is taken to be: who enters from another unit has not looked. Leaves the root to the interpreter where a
+    /// general register of the region has its NaT bit set, a floating-point register of it is disabled, or PSR does not
+    /// say that registers were written which are taken to have been: the interpreter's instructions note that.
     ///
     /// Code that gathers is entered by who has looked, from nowhere else.
     pub fn check_entry(&mut self) {

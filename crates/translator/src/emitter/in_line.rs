@@ -54,8 +54,8 @@ impl Emitter<'_, '_> {
         self.known.settled = Slots::default();
     }
 
-    /// Emits an instruction that delivers a double to `register`, which `common` answers as in [`Emitter::deliver`], but
-    /// that the block is left to the interpreter where `rare` is not zero, if it is given, or `common` goes aside:
+    /// Emits an instruction that delivers a double to `register`, which `common` answers as in [`Emitter::deliver`],
+    /// but that the block is left to the interpreter where `rare` is not zero, if it is given, or `common` goes aside:
     /// where FPSR is settled that happens to hardly any. It is no NaN.
     pub fn deliver_or_leave(
         &mut self,

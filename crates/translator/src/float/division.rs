@@ -21,14 +21,13 @@ use sidestep_ia64::float::{Precision as Bits, StatusRegister};
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::FPSR;
 
-use super::arithmetic::{is_usual, narrowed};
+use super::arithmetic::{is_usual, multiply_add, narrowed, to_fixed};
 use super::{
     DOUBLE, EXPONENT_MASK, Precision, Register, SINGLE, double, is_not_well_above, is_writable, mark_written,
     read, store_words, write_double, write_integer,
 };
 use crate::division::{Division, Plan, Run, STEPS_STATUS};
 use crate::emitter::{Double, Emitter};
-use crate::operations;
 use crate::slots::Slot;
 
 /// Whose the next site is; zero is nobody.
@@ -464,7 +463,19 @@ fn emit_run(emitter: &mut Emitter, run: &Run) {
     let steps = run.steps.iter().map(|&(index, step, _)| (index, step));
     for (index, instruction) in steps.chain(run.end) {
         emitter.begin_operation(index);
-        operations::emit(emitter, instruction);
+        match instruction.operation {
+            Operation::FloatMultiplyAdd {
+                function,
+                precision,
+                status,
+            } => multiply_add(emitter, instruction, function, precision, status),
+            Operation::ConvertToFixed {
+                signedness,
+                rounding,
+                status,
+            } => to_fixed(emitter, instruction, signedness, rounding, status),
+            _ => unreachable!("no step is another operation"),
+        }
     }
 }
 
