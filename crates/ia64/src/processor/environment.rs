@@ -238,6 +238,19 @@ impl Processor {
         });
     }
 
+    /// Empties this processor's translation caches, as `ptc.e` does.
+    ///
+    /// # Panics
+    /// If the processor is not in system mode.
+    pub fn empty_translation_caches(&mut self) {
+        let Environment::System(system) = &mut self.environment else {
+            panic!("system mode");
+        };
+        system.mmu.instruction.clear_cache();
+        system.mmu.data.clear_cache();
+        self.translations_changed();
+    }
+
     /// Purges a range from this processor's translation caches, as `ptc.l` does and a global purge of another
     /// processor.
     pub fn purge_translations(&mut self, purge: GlobalPurge) {

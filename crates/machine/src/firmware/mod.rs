@@ -199,6 +199,10 @@ fn pal_procedure(call: &mut Call<'_>) -> Reaction {
     let local_id = call.processor.system.control[usize::from(control::LID)] >> 16 & 0xffff;
     let results = match pal::call(procedure, arguments, local_id) {
         pal::Work::Return(results) => results,
+        pal::Work::EmptyTranslationCaches(results) => {
+            call.processor.empty_translation_caches();
+            results
+        }
         pal::Work::Write(address, bytes, result) => {
             if write(call, address, &bytes) {
                 [0, result, 0, 0]

@@ -215,11 +215,8 @@ pub(in crate::processor::semantics) fn purge_everything(
 ) -> Step {
     require_privilege(processor)?;
     source(processor, operation.r3, 0)?;
-    let mmu = processor.system_mmu()?;
-    mmu.events.purges += 1;
-    mmu.instruction.clear_cache();
-    mmu.data.clear_cache();
-    processor.translations_changed();
+    processor.system_mmu()?.events.purges += 1;
+    processor.empty_translation_caches();
     Ok(Flow::Next)
 }
 
