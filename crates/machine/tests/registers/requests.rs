@@ -45,6 +45,8 @@ const DATA: u32 = 0x1_0000;
 const DATA_BYTES: u32 = 512;
 /// Bytes of one act: what, how often, where, and a value.
 const ACT_BYTES: usize = 8;
+/// An act waits for fewer pieces of work than these, so that no input takes long.
+const TURNS_MAX: u8 = 16;
 /// Descriptors of a ring or queue.
 const RING: u32 = 8;
 
@@ -384,7 +386,7 @@ impl Driver {
                 self.function.store_configuration(register, size, value);
                 self.function.load_configuration(register, size);
             }
-            _ => self.wait(turns),
+            _ => self.wait(turns % TURNS_MAX),
         }
     }
 }
