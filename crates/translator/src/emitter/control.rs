@@ -8,7 +8,6 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use sidestep_ia64::encoding::{Effects, Instruction, LoadKind, Operation, StatusField, UnitClass};
 use sidestep_ia64::layout;
-use sidestep_ia64::registers::application::FPSR;
 
 use super::{Double, Emitter, Known, PERFORMED_BRANCH, PERFORMED_RAISED, Predicates};
 use crate::chain::{CHECKPOINT_MARGIN, CHECKPOINT_PERIOD, NEXT_BLOCK, Named, RAISED, Request, Word};
@@ -132,11 +131,7 @@ impl<'f> Emitter<'_, 'f> {
         }
         let (decisive, settled) = self.entry.settled;
         if decisive != 0 {
-            let fpsr = self.load_state(I64, Slot::application(FPSR).offset());
-            let decisive = self.constant(decisive.cast_signed());
-            let controls = self.ins().band(fpsr, decisive);
-            let settled = self.constant(settled.cast_signed());
-            let differs = self.ins().icmp(IntCC::NotEqual, controls, settled);
+            let differs = self.status_differs((decisive, settled));
             self.stop_if(differs, 0);
         }
         self.known.floats.mark(marked);

@@ -8,11 +8,14 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 use sidestep_ia64::encoding::{Effects, Instruction, Resource, StatusField};
+use sidestep_ia64::float::StatusRegister;
 use sidestep_ia64::layout;
+use sidestep_ia64::registers::application::FPSR;
 use sidestep_ia64::registers::frame::{FIRST_ROTATING_FLOATING, ROTATING_FLOATING};
 
 use super::Emitter;
 use crate::held::changes_controls;
+use crate::slots::Slot;
 
 /// The value of a register as a double, which has it exactly: a normal value or a zero. It is a NaN where the register
 /// holds something else, of which memory alone knows.
@@ -256,6 +259,42 @@ impl Floats {
 }
 
 impl Emitter<'_, '_> {
+    /// Whether the inexact flag of a status field is likely to be set.
+    pub fn is_inexact(&self, status: StatusField) -> bool {
+        self.entry.fpsr & StatusRegister::inexact_flag(status) != 0
+    }
+
+    /// Notes that a value is no NaN wherever it is at hand: control goes elsewhere for good where it would be one.
+    pub fn note_number(&mut self, value: Value) {
+        self.numbers.insert(value);
+    }
+
+    /// Whether a value is known to be no NaN.
+    pub fn is_number(&self, value: Value) -> bool {
+        self.numbers.contains(&value)
+    }
+
+    /// Whether bits of FPSR are known to have values, both of which are given as the status register has them.
+    pub fn is_settled(&self, (mask, bits): (u64, u64)) -> bool {
+        let (known, values) = self.entry.settled;
+        mask & !known == 0 && values & mask == bits
+    }
+
+    /// Whether the host is known to be allowed to compute under a status field, exact results at least.
+    pub fn has_host_controls(&self, status: StatusField) -> bool {
+        self.is_settled(StatusRegister::host_controls(status))
+    }
+
+    /// Whether bits of FPSR do not have values, both of which are given as the status register has them.
+    pub fn status_differs(&mut self, (mask, bits): (u64, u64)) -> Value {
+        // Emitted code does not change it, so memory has it.
+        let fpsr = self.load_state(I64, Slot::application(FPSR).offset());
+        let mask = self.constant(mask.cast_signed());
+        let found = self.ins().band(fpsr, mask);
+        let bits = self.constant(bits.cast_signed());
+        self.ins().icmp(IntCC::NotEqual, found, bits)
+    }
+
     /// The number of a floating-point register without rotation, of 64 bits.
     pub fn floating_number(&mut self, register: u8) -> Value {
         let register = register & 127;

@@ -15,6 +15,7 @@ mod in_line;
 mod leaving;
 mod loops;
 mod predicates;
+mod steps;
 mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,13 +28,12 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
 
-use sidestep_ia64::encoding::{Instruction, StatusField};
-use sidestep_ia64::float::StatusRegister;
+use sidestep_ia64::encoding::StatusField;
 use sidestep_ia64::layout;
 
 use crate::chain::Named;
 use crate::checked_loads::{CheckedLoad, Pair};
-use crate::division::{Division, Plan, Run};
+use crate::division::Division;
 use crate::held::FloatRegisters;
 use crate::region::Region;
 use crate::resumption::STOPPED;
@@ -339,32 +339,6 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.entry.is_fused
     }
 
-    /// Whether the inexact flag of a status field is likely to be set.
-    pub fn is_inexact(&self, status: StatusField) -> bool {
-        self.entry.fpsr & StatusRegister::inexact_flag(status) != 0
-    }
-
-    /// Notes that a value is no NaN wherever it is at hand: control goes elsewhere for good where it would be one.
-    pub fn note_number(&mut self, value: Value) {
-        self.numbers.insert(value);
-    }
-
-    /// Whether a value is known to be no NaN.
-    pub fn is_number(&self, value: Value) -> bool {
-        self.numbers.contains(&value)
-    }
-
-    /// Whether bits of FPSR are known to have values, both of which are given as the status register has them.
-    pub fn is_settled(&self, (mask, bits): (u64, u64)) -> bool {
-        let (known, values) = self.entry.settled;
-        mask & !known == 0 && values & mask == bits
-    }
-
-    /// Whether the host is known to be allowed to compute under a status field, exact results at least.
-    pub fn has_host_controls(&self, status: StatusField) -> bool {
-        self.is_settled(StatusRegister::host_controls(status))
-    }
-
     /// The processor's address.
     pub fn processor(&self) -> Value {
         self.processor
@@ -632,49 +606,6 @@ impl<'a, 'f> Emitter<'a, 'f> {
     /// The place of the current instruction in its block.
     pub fn index(&self) -> usize {
         self.index
-    }
-
-    /// The instructions of the block from the current one on, with their places; `None` for one that is illegal.
-    pub fn remaining(&self) -> impl Iterator<Item = (usize, Option<&'a Instruction>)> + Clone + use<'a> {
-        let instructions = self.region.nodes[self.node].block.instructions.iter();
-        instructions
-            .map(|entry| entry.decoded.instruction.as_ref().ok())
-            .enumerate()
-            .skip(self.index)
-    }
-
-    /// The instructions of the block behind the current one, as [`Emitter::remaining`].
-    pub fn following(&self) -> impl Iterator<Item = (usize, Option<&'a Instruction>)> + Clone + use<'a> {
-        self.remaining().skip(1)
-    }
-
-    /// The steps of a division among instructions that are emitted together: up to where a tight loop ends, and none
-    /// where code gathers what each instruction does.
-    pub fn run(
-        &self,
-        plan: &Plan,
-        instructions: impl Iterator<Item = (usize, Option<&'a Instruction>)>,
-    ) -> Run<'a> {
-        let last = match &self.region.tight_loops[self.node] {
-            Some(member) if self.index <= member.last => member.last,
-            _ => usize::MAX,
-        };
-        let last = if self.gathering.is_some() {
-            self.index
-        } else {
-            last
-        };
-        plan.run(instructions.take_while(|&(index, _)| index <= last))
-    }
-
-    /// Notes that the instructions up to a place have their code; the current one has.
-    pub fn note_emitted(&mut self, last: Option<usize>) {
-        self.emitted = last.unwrap_or(self.index) + 1;
-    }
-
-    /// Whether the instruction at a place has its code.
-    pub fn is_emitted(&self, index: usize) -> bool {
-        index < self.emitted
     }
 
     /// The floating-point registers that the current instruction writes.

@@ -19,7 +19,6 @@ use sidestep_ia64::float::division::{Quotient, Sequence};
 use sidestep_ia64::float::register::EXPONENT_INTEGER;
 use sidestep_ia64::float::{Precision as Bits, StatusRegister};
 use sidestep_ia64::layout;
-use sidestep_ia64::registers::application::FPSR;
 
 use super::arithmetic::{is_usual, multiply_add, narrowed, to_fixed};
 use super::{
@@ -28,7 +27,6 @@ use super::{
 };
 use crate::division::{Division, Plan, Run, STEPS_STATUS};
 use crate::emitter::{Double, Emitter};
-use crate::slots::Slot;
 
 /// Whose the next site is; zero is nobody.
 static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
@@ -214,16 +212,11 @@ fn unless_steps_are_usual(emitter: &mut Emitter, aside: Block) {
     let [of_format, of_range] =
         [Bits::Extended, Bits::Double].map(|bits| StatusRegister::nearest_controls(STEPS_STATUS, bits));
     let flag = StatusRegister::inexact_flag(STEPS_STATUS);
-    let (looked_at, usual) = (of_format.0 | of_range.0 | flag, of_format.1 | of_range.1 | flag);
-    if emitter.is_settled((looked_at, usual)) {
+    let usual = (of_format.0 | of_range.0 | flag, of_format.1 | of_range.1 | flag);
+    if emitter.is_settled(usual) {
         return;
     }
-    // Emitted code does not change it, so memory has it.
-    let fpsr = emitter.load_state(I64, Slot::application(FPSR).offset());
-    let looked_at = emitter.constant(looked_at.cast_signed());
-    let controls = emitter.ins().band(fpsr, looked_at);
-    let usual = emitter.constant(usual.cast_signed());
-    let differs = emitter.ins().icmp(IntCC::NotEqual, controls, usual);
+    let differs = emitter.status_differs(usual);
     emitter.unless(differs, aside);
 }
 

@@ -562,26 +562,6 @@ fn is_not_well_above(emitter: &mut Emitter, value: Value, precision: Precision) 
     precision.is_at_an_end(emitter, bits, 3)
 }
 
-/// As [`deliver`], but that the block is left to the interpreter where something is unusual if FPSR `is_settled`.
-fn deliver_settled(
-    emitter: &mut Emitter,
-    instruction: &Instruction,
-    (is_single, is_settled): (bool, bool),
-    rare: Option<Value>,
-    common: impl FnOnce(&mut Emitter, Block) -> Value,
-) {
-    if !is_settled {
-        return deliver(emitter, instruction, is_single, rare, common);
-    }
-    let register = instruction.f1() & 127;
-    emitter.deliver_or_leave((register, is_single), rare, |emitter, aside| {
-        let value = common(emitter, aside);
-        keep_double(emitter, register, value);
-        value
-    });
-    emitter.known.floats.mark(modified(register));
-}
-
 /// Emits an instruction that delivers a double to f1, which `common` answers, no NaN if memory may get it late: one of
 /// single precision in any case if `is_single`; the rest is as for [`Emitter::deliver`].
 fn deliver(
@@ -591,11 +571,26 @@ fn deliver(
     rare: Option<Value>,
     common: impl FnOnce(&mut Emitter, Block) -> Value,
 ) {
+    deliver_settled(emitter, instruction, (is_single, false), rare, common);
+}
+
+/// As [`deliver`], but that the block is left to the interpreter where something is unusual if FPSR `is_settled`.
+fn deliver_settled(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    (is_single, is_settled): (bool, bool),
+    rare: Option<Value>,
+    common: impl FnOnce(&mut Emitter, Block) -> Value,
+) {
     let register = instruction.f1() & 127;
-    emitter.deliver(instruction, (register, is_single), rare, |emitter, aside| {
+    let common = |emitter: &mut Emitter, aside| {
         let value = common(emitter, aside);
         keep_double(emitter, register, value);
         value
-    });
+    };
+    match is_settled {
+        true => emitter.deliver_or_leave((register, is_single), rare, common),
+        false => emitter.deliver(instruction, (register, is_single), rare, common),
+    }
     emitter.known.floats.mark(modified(register));
 }
