@@ -30,6 +30,13 @@ pub trait Engine: Debug + Send + Sync {
         None
     }
 
+    /// What masks the host's floating-point exceptions in MXCSR of a thread for which the host has raised SIGFPE, and
+    /// answers false where the engine has not had them raised; a signal handler asks, from now on. `None` where it never
+    /// has.
+    fn masking(&self) -> Option<fn(&mut u32) -> bool> {
+        None
+    }
+
     /// The process was forked, and this is the child: what was done so far was the parent's.
     fn forget(&self);
 

@@ -28,7 +28,7 @@ use crate::inheritance;
 use crate::memory::mapping::Mapping;
 use crate::memory::{Memory, NAT_PAGE, mapping::Protection};
 use crate::process::{Ending, Options, Process, Program, STATUS_FAILED};
-use crate::signal::actions::Actions;
+use crate::signal::actions::{Actions, ignored_on_entry};
 use crate::thread::Thread;
 use crate::thread::delivery::FPSR_DEFAULT;
 
@@ -152,6 +152,10 @@ fn run_under<T>(
     if let Some(resumption) = launch.options.engine.as_deref().and_then(Engine::resumption) {
         signals::set_resumption(resumption);
     }
+    if let Some(masking) = launch.options.engine.as_deref().and_then(Engine::masking) {
+        signals::set_masking(masking);
+    }
+    let ignored = ignored_on_entry(launch.pipe_ignored);
     let memory = Arc::new(Memory::new().map_err(LaunchError::Reserve)?);
     let tree = files.namespace();
     let loaded = load::load(&memory, &launch.program, file, tree.as_deref())?;
@@ -177,7 +181,7 @@ fn run_under<T>(
         auxiliary: built.auxiliary,
     };
     name_process(launch.program.file_name().unwrap_or_default().as_encoded_bytes());
-    let actions = Actions::on_entry(launch.pipe_ignored);
+    let actions = Actions::on_entry(ignored);
     let mut process = Process::new(
         memory,
         actions,

@@ -218,6 +218,10 @@ impl Engine for Translation {
         Some(sidestep_translator::resumption)
     }
 
+    fn masking(&self) -> Option<fn(&mut u32) -> bool> {
+        Some(sidestep_translator::catch_exceptions())
+    }
+
     fn permits_deep_register_stack(&self) -> bool {
         true
     }

@@ -58,9 +58,12 @@ pub enum Word {
     Argument,
     /// The address of what code that gathers fills, a [`Gathered`].
     Gathered,
+    /// Not zero once the host's floating-point unit has raised an exception in the run
+    /// ([`exceptions`](crate::exceptions)).
+    Exception,
 }
 
-const _: () = assert!((Word::Gathered as usize) < layout::OF_BACK_END_WORDS);
+const _: () = assert!((Word::Exception as usize) < layout::OF_BACK_END_WORDS);
 
 impl Word {
     /// Where it lies, in bytes from the start of the processor: 64 bits.
@@ -99,24 +102,30 @@ pub fn begin(
     ] {
         *word.of(processor) = value;
     }
-    begin_rare(processor, rare);
+    begin_any(processor, rare);
 }
 
 /// Begins a unit that gathers.
 pub fn begin_gathering(processor: &mut Processor, gathered: *mut Gathered, rare: RareFunctions) {
     *Word::Gathered.of(processor) = gathered.expose_provenance() as u64;
-    begin_rare(processor, rare);
+    begin_any(processor, rare);
 }
 
-fn begin_rare(
+/// What is the same for both.
+fn begin_any(
     processor: &mut Processor,
     RareFunctions {
         preserving,
         store_hit,
     }: RareFunctions,
 ) {
-    *Word::Preserving.of(processor) = preserving as u64;
-    *Word::StoreHit.of(processor) = store_hit as u64;
+    for (word, value) in [
+        (Word::Preserving, preserving as u64),
+        (Word::StoreHit, store_hit as u64),
+        (Word::Exception, 0),
+    ] {
+        *word.of(processor) = value;
+    }
 }
 
 /// What the unit that runs fills.

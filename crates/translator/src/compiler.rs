@@ -24,7 +24,7 @@ use crate::emitter::{
 };
 use crate::region::Region;
 use crate::resumption::are_resumable;
-use crate::{advanced, call, float, operations};
+use crate::{advanced, call, exceptions, float, operations};
 
 /// Why there is no compiler.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +55,8 @@ pub struct Surroundings {
     /// Whether FPSR is taken to stay as it is, as far as arithmetic depends on it, and numbers to be usual ones: what
     /// is emitted then is left where it finds that they are not.
     pub is_settled: bool,
+    /// Whether the host says by exceptions where numbers are not.
+    pub has_exceptions: bool,
 }
 
 impl Surroundings {
@@ -68,6 +70,7 @@ impl Surroundings {
             marked: of_program(processor.status & (psr::MFL | psr::MFH)),
             fpsr: of_program(processor.application(FPSR)),
             is_settled: !is_system,
+            has_exceptions: exceptions::are_caught_for(processor),
         }
     }
 }
@@ -173,6 +176,7 @@ impl Compiler {
             marked,
             fpsr,
             is_settled,
+            has_exceptions,
         }: Surroundings,
         is_careful: bool,
     ) -> Option<Emitted> {
@@ -225,6 +229,7 @@ impl Compiler {
                 marked: region.marked().filter(|bits| bits & !marked == 0).unwrap_or(0),
                 fpsr,
                 settled,
+                has_exceptions,
             };
             let functions = FloatFunctions {
                 at_hand: float::at_hand,
@@ -437,10 +442,13 @@ unsafe extern "C" fn perform_single(processor: *mut Processor, operation: *const
     processor.find_frame();
     let performed = processor.perform(operation);
     let delivered = deliver(processor, operation, performed);
+    if matches!(delivered, DELIVERED_OTHER | DELIVERED_FAULT) {
+        return delivered;
+    }
     let value = f64::from_bits(delivered.cast_unsigned());
     let single = value as f32;
     let is_single = single.is_normal() && f64::from(single) == value || value == 0.0;
-    match is_single || delivered == DELIVERED_FAULT {
+    match is_single {
         true => delivered,
         false => DELIVERED_OTHER,
     }

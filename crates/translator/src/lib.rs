@@ -8,7 +8,8 @@
 //!   `compare`, `memory`, `advanced`, `float`, `moves`, `stack`, `branch` and `call` are the families.
 //! - `emitter`: what is known of the guest's state at a place in emitted code, and how that code meets the processor;
 //!   `compiler`: one function a region.
-//! - [`resumption`]: where code goes on that touched memory which it may not.
+//! - [`resumption`]: where code goes on that touched memory which it may not; [`catch_exceptions`]: how it learns of
+//!   numbers that are not usual.
 //! - [`Background`]: a host thread that translates while guests go on.
 //! - `links`: which unit follows where another was left, `chain`: what they share; `unit`: emitted code and what makes
 //!   it invalid; `code_memory`: where it stands; [`PerfMap`]: what it is called.
@@ -30,6 +31,7 @@ mod compare;
 mod compiler;
 mod division;
 mod emitter;
+mod exceptions;
 mod float;
 mod held;
 mod integer;
@@ -52,6 +54,7 @@ mod unit;
 
 pub use background::Background;
 pub use compiler::CompilerError;
+pub use exceptions::catch_exceptions;
 pub use lock_step::LockStep;
 pub use perf_map::PerfMap;
 pub use resumption::resumption;

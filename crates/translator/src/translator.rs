@@ -21,9 +21,9 @@ use crate::links::Links;
 use crate::node::Node;
 use crate::perf_map::PerfMap;
 use crate::region::Region;
-use crate::resumption;
 use crate::statistics::Statistics;
 use crate::unit::{Owned, Piece, Support, Unit};
+use crate::{exceptions, resumption};
 
 /// When code is translated, and how much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -503,7 +503,7 @@ impl Translator {
         resumption::note_code(&self.code);
         // SAFETY: the unit is alive: it goes with its block, between two of them. The processor is borrowed
         // exclusively, and what is gathered is the observer's as long as it runs.
-        let answer = unsafe { enter(processor, root.code()) };
+        let answer = unsafe { exceptions::enter(enter, processor, root.code()) };
         processor.find_frame();
         self.statistics.entered += 1;
         self.statistics.translated += processor.instructions_retired() - begun;
@@ -557,7 +557,7 @@ impl Translator {
         // SAFETY: the units are alive: they go with their blocks, between two of them. The processor is borrowed
         // exclusively, the flags and the table of links live as long as the run, and no more instructions may retire
         // than `remaining`.
-        let answer = unsafe { enter(processor, root.code()) };
+        let answer = unsafe { exceptions::enter(enter, processor, root.code()) };
         processor.find_frame();
         // SAFETY: the code has answered that there is a rest; blocks are forgotten between two of them.
         let remainder = (answer == LEFT_OVER).then(|| unsafe { chain::remainder(processor) });

@@ -296,6 +296,7 @@ proptest! {
 
     #[test]
     fn a_division_leaves_translated_what_it_leaves_interpreted(seed: u64) {
+        programs::exceptions::raise();
         let [(mut interpreted, kinds), (mut translated, _)] = [(); 2].map(|()| code(&mut Source(seed)));
         let mut translator = translator(1);
         for round in 0..ROUNDS {

@@ -4,6 +4,8 @@
 
 #[path = "../../ia64/tests/machine/mod.rs"]
 mod machine;
+#[path = "programs/exceptions.rs"]
+mod raised;
 
 use machine::{CODE, Line, Machine, bundle};
 use sidestep_ia64::encoding::{Bundle, StatusField};
@@ -189,6 +191,7 @@ fn double(value: f64) -> FloatRegister {
 #[test]
 fn code_that_meets_unusual_numbers_again_and_again_is_made_for_them() {
     const TURNS: u64 = 2000;
+    raised::raise();
     let usual = [double(0.1), double(3.0), double(1.0)];
     let third = FloatRegister::new(false, 0xfffd, 0xaaaa_aaaa_aaaa_aaab);
     let overflow = [double(1e300), double(1e300), double(1.0)];

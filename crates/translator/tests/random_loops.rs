@@ -6,13 +6,14 @@ mod machine;
 mod programs;
 
 use machine::Machine;
-use programs::{Source, cases, loops, translator};
+use programs::{Source, cases, exceptions, loops, translator};
 use proptest::prelude::*;
 use sidestep_ia64::Processor;
 
 const ROUNDS: u64 = 12;
 
 fn compare(make: fn(&mut Source) -> Machine, seed: u64) -> Result<u64, TestCaseError> {
+    exceptions::raise();
     let [mut interpreted, mut translated] = [(); 2].map(|()| make(&mut Source(seed)));
     let mut translator = translator(3);
     for round in 0..ROUNDS {

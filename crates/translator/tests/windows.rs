@@ -11,7 +11,7 @@ use std::ptr;
 use std::sync::{Arc, Once};
 
 use machine::{CODE, DATA};
-use programs::{Source, cases, execute, loops, run, translator};
+use programs::{Source, cases, exceptions, execute, loops, run, translator};
 use proptest::prelude::*;
 use sidestep_ia64::{Access, AddressSpace, HostPage, Processor, Refusal, VirtualAddress, Windows};
 
@@ -125,6 +125,7 @@ fn catch_faults() {
 /// retired in translated code.
 fn compare(seed: u64, threshold: u32) -> Result<u64, TestCaseError> {
     catch_faults();
+    exceptions::raise();
     let (expected, data) = run(seed, Processor::run);
     let mut machine = programs::machine(seed);
     let code = machine.code().to_vec();
@@ -152,6 +153,7 @@ fn programs_in_windows_are_translated() {
 /// Runs a tight loop a few times in an arena, translated, and interpreted on its own pages.
 fn compare_loops(seed: u64) -> Result<u64, TestCaseError> {
     catch_faults();
+    exceptions::raise();
     let mut machine = loops::tight(&mut Source(seed));
     let code = machine.code().to_vec();
     let arena = Arc::new(Arena::of(&code, machine.data()));
@@ -218,6 +220,7 @@ fn advanced_loads(source: &mut Source) -> Vec<OwnedLine> {
 /// Runs such a program a few times with other addresses, translated and interpreted.
 fn compare_advanced_loads(seed: u64) -> Result<u64, TestCaseError> {
     catch_faults();
+    exceptions::raise();
     let mut source = Source(seed);
     let lines = advanced_loads(&mut source);
     let lines: Vec<machine::Line> = lines

@@ -158,7 +158,7 @@ pub const DIVISION_OWNER_SHIFT: u32 = Divisions::OWNER_SHIFT;
 /// The largest [`GENERAL_BASE`] that a call may leave behind.
 pub const GENERAL_BASE_MAX: usize = GeneralRegisters::BASE_MAX;
 /// How many words a processor keeps for the back end that runs.
-pub const OF_BACK_END_WORDS: usize = 12;
+pub const OF_BACK_END_WORDS: usize = 13;
 /// How many rows the table of advanced loads has.
 pub const ADVANCED_ROWS_COUNT: usize = AdvancedLoads::ENTRIES;
 /// The size of a row, in bytes.

@@ -7,8 +7,8 @@
 //! most one signal waits here, the kernel keeps the queue, and its order and priorities are the guest's.
 //!
 //! `SIGSEGV` and `SIGBUS` stay unblocked, since the host raises them for faults in
-//! [`guarded_copy`](super::guarded_copy); when they are *sent* they have a place of their own in the inbox,
-//! and the guest's mask is honoured at delivery.
+//! [`guarded_copy`](super::guarded_copy), and `SIGFPE`, since an engine may have it raised; when they are *sent* they
+//! have a place of their own in the inbox, and the guest's mask is honoured at delivery.
 //!
 //! Dispositions belong to the process, so this is the one module that cannot serve two guests in one process.
 //! The inbox is found through a thread-local pointer; a thread without one drops the signal.
@@ -34,8 +34,14 @@ pub const fn set_of(signal: i32) -> SignalSet {
     1 << (signal - 1)
 }
 
-/// Signals that the host must never block.
-const NEVER_BLOCKED: SignalSet = set_of(libc::SIGSEGV) | set_of(libc::SIGBUS);
+/// Signals that the host raises while guests run, and that it must always catch and never block.
+pub const RAISED_BY_HOST: [i32; 3] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE];
+
+/// The set of them.
+const NEVER_BLOCKED: SignalSet = {
+    let [segment, bus, floating] = RAISED_BY_HOST;
+    set_of(segment) | set_of(bus) | set_of(floating)
+};
 
 /// `siginfo_t` as the kernel writes it.
 #[repr(C, align(8))]
@@ -99,8 +105,8 @@ impl Place {
 pub struct Inbox {
     /// Not zero while any place is full; what [`super::call_interruptible`] tests.
     pending: AtomicU32,
-    /// Any signal; then sent `SIGSEGV`; then sent `SIGBUS`.
-    places: [Place; 3],
+    /// Sent signals, each of [`RAISED_BY_HOST`] in its own; then any other.
+    places: [Place; RAISED_BY_HOST.len() + 1],
     /// Makes the processor return from its run.
     raise_attention: Box<dyn Fn() + Send + Sync>,
 }
@@ -118,7 +124,7 @@ impl Inbox {
     pub fn new(raise_attention: Box<dyn Fn() + Send + Sync>) -> Inbox {
         Inbox {
             pending: AtomicU32::new(0),
-            places: [Place::new(), Place::new(), Place::new()],
+            places: std::array::from_fn(|_| Place::new()),
             raise_attention,
         }
     }
@@ -185,11 +191,10 @@ impl Inbox {
     }
 
     fn put(&self, information: RawInformation) {
-        let place = match information.signal() {
-            libc::SIGSEGV => &self.places[1],
-            libc::SIGBUS => &self.places[2],
-            _ => &self.places[0],
-        };
+        let own = RAISED_BY_HOST
+            .iter()
+            .position(|&signal| signal == information.signal());
+        let place = &self.places[own.unwrap_or(RAISED_BY_HOST.len())];
         if place.full.load(Ordering::Acquire) == 0 {
             // SAFETY: the place is empty, so the thread does not read it; handlers on one thread do not nest
             // for one place, since the signal is blocked while its handler runs.
@@ -209,6 +214,25 @@ pub fn set_resumption(resumption: fn(usize) -> Option<usize>) {
     RESUMPTION.get_or_init(|| resumption);
 }
 
+/// What masks exceptions that emitted code raises, see [`Engine::masking`](crate::engine::Engine::masking).
+static MASKING: OnceLock<fn(&mut u32) -> bool> = OnceLock::new();
+
+/// Has a function mask the floating-point exceptions that emitted code raises. What was said first holds for the
+/// process.
+pub fn set_masking(masking: fn(&mut u32) -> bool) {
+    MASKING.get_or_init(|| masking);
+}
+
+/// Has the engine mask what a thread has raised, and answers whether it has.
+fn mask_exceptions(context: &mut libc::ucontext_t) -> bool {
+    // SAFETY: where the kernel says that there are the floating-point registers, they are; the handler has them alone.
+    let registers = unsafe { context.uc_mcontext.fpregs.as_mut() };
+    let (masking, registers) = (MASKING.get(), registers);
+    masking
+        .zip(registers)
+        .is_some_and(|(masking, registers)| masking(&mut registers.mxcsr))
+}
+
 /// Whether somebody says where emitted code goes on.
 pub fn knows_resumption() -> bool {
     RESUMPTION.get().is_some()
@@ -221,6 +245,9 @@ unsafe extern "C" fn on_signal(
 ) {
     // SAFETY: the kernel passes a valid siginfo and context to a handler with SA_SIGINFO.
     let (information, context) = unsafe { (*information, &mut *context) };
+    if signal == libc::SIGFPE && information.code() > 0 && mask_exceptions(context) {
+        return;
+    }
     let instruction = &mut context.uc_mcontext.gregs[libc::REG_RIP as usize];
     let at = *instruction as usize;
     let fault_like = matches!(
@@ -443,10 +470,10 @@ fn action_of(signal: i32) -> Option<HostAction> {
     Some(action)
 }
 
-/// Catches the host's memory faults, so that the guarded routines can report them.
+/// Catches what the host raises, so that the guarded routines can report it and emitted code goes on.
 pub fn install_fault_handler() {
-    for signal in [libc::SIGSEGV, libc::SIGBUS] {
-        set_disposition(signal, Disposition::Caught, 0).expect("SIGSEGV and SIGBUS may be caught");
+    for signal in RAISED_BY_HOST {
+        set_disposition(signal, Disposition::Caught, 0).expect("it may be caught");
     }
 }
 

@@ -2,7 +2,9 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::host::signals::{Disposition, SIGNALS, SignalSet, is_ignored, set_disposition, set_of};
+use crate::host::signals::{
+    Disposition, RAISED_BY_HOST, SIGNALS, SignalSet, is_ignored, set_disposition, set_of,
+};
 
 /// The default action of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +59,7 @@ impl Action {
     /// What the host must do.
     fn disposition(&self, signal: i32) -> Disposition {
         match signal {
-            libc::SIGSEGV | libc::SIGBUS => Disposition::Caught,
+            _ if RAISED_BY_HOST.contains(&signal) => Disposition::Caught,
             _ if self.is_ignored() => Disposition::Ignored,
             _ if !self.is_default() => Disposition::Caught,
             _ if default_action(signal) == DefaultAction::Terminate => Disposition::Caught,
@@ -72,18 +74,22 @@ pub struct Actions {
     actions: [Action; SIGNALS as usize],
 }
 
+/// The signals that are ignored where a program begins. `SIGPIPE` is one that Rust's start-up ignores, so what it was
+/// before must be told. To be asked before the host is made to catch anything.
+pub fn ignored_on_entry(pipe_ignored: bool) -> SignalSet {
+    let ignored = (1..=SIGNALS).filter(|&signal| match signal {
+        libc::SIGPIPE => pipe_ignored,
+        _ => is_ignored(signal),
+    });
+    ignored.fold(0, |set, signal| set | set_of(signal))
+}
+
 impl Actions {
-    /// The actions of a new program: default, but for signals that are ignored on entry. `SIGPIPE` is one that
-    /// Rust's start-up ignores, so what it was before must be told.
-    pub fn on_entry(pipe_ignored: bool) -> Actions {
+    /// The actions of a new program: default, but for [signals that are ignored](ignored_on_entry).
+    pub fn on_entry(ignored: SignalSet) -> Actions {
         let mut actions = [Action::default(); SIGNALS as usize];
         for signal in 1..=SIGNALS {
-            let ignored = if signal == libc::SIGPIPE {
-                pipe_ignored
-            } else {
-                is_ignored(signal)
-            };
-            if ignored {
+            if ignored & set_of(signal) != 0 {
                 actions[signal as usize - 1].handler = libc::SIG_IGN as u64;
             }
             if !matches!(signal, libc::SIGKILL | libc::SIGSTOP) {
@@ -129,7 +135,7 @@ impl Actions {
     /// inherits it; answers whether there was anything.
     pub fn ignore_for_execution(&self) -> bool {
         let mut any = false;
-        for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        for signal in RAISED_BY_HOST {
             if self.of(signal).is_ignored() {
                 any |= set_disposition(signal, Disposition::Ignored, 0).is_ok();
             }

@@ -192,6 +192,30 @@ static void execution_of_files(void) {
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
+/* A program begins with what the one before it ignored; the host catches some of these for itself. */
+static const int ignored[] = {SIGSEGV, SIGBUS, SIGFPE, SIGUSR1};
+enum { IGNORED = sizeof ignored / sizeof *ignored };
+
+static int are_ignored(void) {
+    struct sigaction action;
+    for (int i = 0; i < IGNORED; i++)
+        if (sigaction(ignored[i], 0, &action) || action.sa_handler != SIG_IGN || raise(ignored[i]))
+            return 0;
+    return 1;
+}
+
+static void ignored_signals(void) {
+    int status;
+    pid_t child = fork();
+    if (!child) {
+        for (int i = 0; i < IGNORED; i++)
+            signal(ignored[i], SIG_IGN);
+        execl(self, self, "ignored", NULL);
+        _exit(99);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 static int counter;
 
 static int in_clone(void *argument) {
@@ -360,6 +384,8 @@ int main(int count, char **arguments) {
     self = realpath("/proc/self/exe", malloc(4096));
     if (count > 1 && !strcmp(arguments[1], "true"))
         return 0;
+    if (count > 1 && !strcmp(arguments[1], "ignored"))
+        return !are_ignored();
     if (count > 1 && !strcmp(arguments[1], "limit")) {
         struct rlimit limit;
         return getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur != 512 << 20 || malloc(600 << 20) != 0;
@@ -368,6 +394,7 @@ int main(int count, char **arguments) {
     robust_waiters();
     limits();
     execution_of_files();
+    ignored_signals();
     sharing_with_a_child();
     memory_of_others();
     waiting_for_several();

@@ -164,9 +164,42 @@ static void masks(void) {
     CHECK(seen == SIGUSR1);
 }
 
+/* Arithmetic whose operands and results are mostly usual, and some not. */
+static double unusual_sum(void) {
+    static volatile double largest = 1e308, smallest = 1e-308;
+    double sum = 0;
+    for (int i = 1; i < 20000; i++) {
+        sum += 0.1 * i;
+        if (i % 500 == 0)
+            sum += (largest * largest > sum) + smallest * 0.01 * 1e300;
+    }
+    return sum;
+}
+
+/* The signal by which the host tells of unusual numbers is the program's, too. */
+static void sent_while_computing(void) {
+    sigset_t set, pending;
+    sigemptyset(&set);
+    sigaddset(&set, SIGFPE);
+    signal(SIGFPE, note);
+    seen = 0;
+    double expected = unusual_sum();
+    CHECK(seen == 0 && !raise(SIGFPE) && seen == SIGFPE);
+    seen = 0;
+    sigprocmask(SIG_BLOCK, &set, 0);
+    raise(SIGFPE);
+    CHECK(unusual_sum() == expected && seen == 0);
+    CHECK(!sigpending(&pending) && sigismember(&pending, SIGFPE));
+    sigprocmask(SIG_UNBLOCK, &set, 0);
+    CHECK(seen == SIGFPE);
+    signal(SIGFPE, SIG_IGN);
+    CHECK(!raise(SIGFPE) && unusual_sum() == expected);
+    signal(SIGFPE, SIG_DFL);
+}
+
 static void endings(void) {
-    int numbers[] = {SIGSEGV, SIGABRT, SIGTERM, SIGKILL, SIGRTMIN + 3};
-    for (int i = 0; i < 5; i++) {
+    int numbers[] = {SIGSEGV, SIGFPE, SIGABRT, SIGTERM, SIGKILL, SIGRTMIN + 3};
+    for (int i = 0; i < 6; i++) {
         pid_t child = fork();
         if (!child) {
             close(2);
@@ -183,6 +216,7 @@ int main(void) {
     stacks();
     interruptions();
     masks();
+    sent_while_computing();
     endings();
     return report();
 }

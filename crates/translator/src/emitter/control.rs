@@ -197,7 +197,7 @@ impl<'f> Emitter<'_, 'f> {
             .map(|register| {
                 let value = match held.contains(register) {
                     true => (self.functions.at_hand)(self, register),
-                    false => self.late_or_nan(register),
+                    false => self.late_or_none(register),
                 };
                 (register, value)
             })

@@ -5,20 +5,22 @@ use std::collections::BTreeMap;
 use std::mem::take;
 
 use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::immediates::Ieee64;
 use cranelift_codegen::ir::types::{I32, I64};
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use sidestep_ia64::encoding::{Effects, Instruction, Resource, StatusField};
 use sidestep_ia64::float::StatusRegister;
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::FPSR;
 use sidestep_ia64::registers::frame::{FIRST_ROTATING_FLOATING, ROTATING_FLOATING};
 
-use super::Emitter;
+use super::{Emitter, NO_DOUBLE};
+use crate::chain::Word;
 use crate::held::changes_controls;
 use crate::slots::Slot;
 
-/// The value of a register as a double, which has it exactly: a normal value or a zero. It is a NaN where the register
-/// holds something else, of which memory alone knows.
+/// The value of a register as a double, which has it exactly: a normal value, a zero or an infinity. It is
+/// [`NO_DOUBLE`] where the register holds something else, of which memory alone knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Double {
     /// The value, of the host's 64-bit type.
@@ -54,8 +56,8 @@ pub struct Floats {
     places: BTreeMap<u8, Value>,
     /// Registers that are likely to hold more bits than a double has, f0 the lowest bit.
     extended: u128,
-    /// By register what memory lacks, in a tight loop. It has the registers whose values here are NaNs, whatever those
-    /// are.
+    /// By register what memory lacks, in a tight loop. It has the registers whose values here are [`NO_DOUBLE`],
+    /// whatever those are.
     late: BTreeMap<u8, Value>,
     /// Bits of PSR that are set, of those that say which registers were written.
     marked: u64,
@@ -82,7 +84,7 @@ impl Floats {
         };
     }
 
-    /// What memory lacks, in order of the registers: values that it has got where they are NaNs.
+    /// What memory lacks, in order of the registers: values that it has got where they are [`NO_DOUBLE`].
     pub fn late(&self) -> impl Iterator<Item = (u8, Value)> {
         self.late.iter().map(|(&register, &value)| (register, value))
     }
@@ -92,7 +94,7 @@ impl Floats {
         self.late.get(&register).copied()
     }
 
-    /// Notes that memory lacks the value that a register has got, unless it is a NaN.
+    /// Notes that memory lacks the value that a register has got, unless it is [`NO_DOUBLE`].
     pub fn note_late(&mut self, register: u8, value: Value) {
         self.late.insert(register, value);
     }
@@ -264,12 +266,36 @@ impl Emitter<'_, '_> {
         self.entry.fpsr & StatusRegister::inexact_flag(status) != 0
     }
 
-    /// Notes that a value is no NaN wherever it is at hand: control goes elsewhere for good where it would be one.
+    /// What stands for a double that is not at hand.
+    pub fn no_double(&mut self) -> Value {
+        let bits = Ieee64::with_bits(NO_DOUBLE.cast_unsigned());
+        self.ins().f64const(bits)
+    }
+
+    /// Whether a value stands for one that is not at hand.
+    pub fn is_no_double(&mut self, value: Value) -> Value {
+        let bits = self.ins().bitcast(I64, MemFlagsData::new(), value);
+        let none = self.constant(NO_DOUBLE);
+        self.ins().icmp(IntCC::Equal, bits, none)
+    }
+
+    /// Whether the host says by exceptions where numbers are not usual.
+    pub fn has_exceptions(&self) -> bool {
+        self.entry.has_exceptions
+    }
+
+    /// Goes elsewhere where the host has raised an exception in this run.
+    pub fn unless_exception(&mut self, elsewhere: Block) {
+        let raised = self.shared(Word::Exception);
+        self.unless(raised, elsewhere);
+    }
+
+    /// Notes that a value is a double wherever it is at hand: control goes elsewhere for good where it would be none.
     pub fn note_number(&mut self, value: Value) {
         self.numbers.insert(value);
     }
 
-    /// Whether a value is known to be no NaN.
+    /// Whether a value is known to be a double.
     pub fn is_number(&self, value: Value) -> bool {
         self.numbers.contains(&value)
     }

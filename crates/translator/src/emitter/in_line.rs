@@ -149,7 +149,7 @@ impl Emitter<'_, '_> {
 
     /// Emits an instruction that delivers a double to `register`: as [`Emitter::in_line`], with `common` answering it.
     /// It is one of single precision if `is_single` says so of the instruction. Where the interpreter's function has
-    /// delivered something else the value is a NaN. The register has been written in memory in any case.
+    /// delivered something else the value is none. The register has been written in memory in any case.
     pub fn deliver(
         &mut self,
         instruction: &Instruction,
@@ -165,7 +165,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Has the interpreter's function execute an instruction that delivers a double, in a block that stands apart.
-    /// Answers what it has delivered, or a NaN.
+    /// Answers what it has delivered, or none.
     pub fn deliver_aside(&mut self, instruction: &Instruction, is_single: bool) -> Value {
         let answer = self.call_aside(match is_single {
             true => self.entry.perform_single,
@@ -177,7 +177,7 @@ impl Emitter<'_, '_> {
         self.ins().bitcast(F64, MemFlagsData::new(), answer)
     }
 
-    /// Notes what an instruction has delivered to a register, which memory may lack if it may be late and is no NaN.
+    /// Notes what an instruction has delivered to a register, which memory may lack if it may be late.
     pub fn note_delivered(&mut self, register: u8, double: Double) {
         self.known.floats.note(register, Some(double));
         if self.may_be_late(register) {

@@ -120,7 +120,7 @@ impl Emitter<'_, '_> {
             self.get(slot);
         }
         // Whoever reads one of them goes to the interpreter's function.
-        let values = doubles.iter().map(|_| self.ins().f64const(f64::NAN).into());
+        let values = doubles.iter().map(|_| self.no_double().into());
         let values: Vec<BlockArg> = values.collect();
         self.ins().jump(join, &values);
         self.join(join, after);

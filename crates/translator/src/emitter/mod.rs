@@ -57,11 +57,14 @@ pub const PERFORMED_RAISED: i64 = 1;
 /// It has taken a branch, and the processor is at its target.
 pub const PERFORMED_BRANCH: i64 = 2;
 
+/// The bits of what stands for a double that is not at hand, the only NaN that does: a signalling one, on which the host
+/// does no arithmetic without raising an exception.
+pub const NO_DOUBLE: i64 = 0x7ff4 << 48;
 /// What the function that performs an operation which delivers a double answers in place of the double's bits, which
 /// are none of a NaN: it has raised a fault.
 pub const DELIVERED_FAULT: i64 = i64::MAX;
-/// What it has delivered is no double that a register holds as doubles are loaded: a NaN.
-pub const DELIVERED_OTHER: i64 = i64::MAX - 1;
+/// What it has delivered is no double that a register holds as doubles are loaded, or a NaN.
+pub const DELIVERED_OTHER: i64 = NO_DOUBLE;
 
 /// Values that hold for the whole function.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +107,8 @@ pub struct Entry {
     pub fpsr: u64,
     /// Bits of FPSR, and what these are throughout the function.
     pub settled: (u64, u64),
+    /// Whether the host says by exceptions where numbers are not usual.
+    pub has_exceptions: bool,
 }
 
 /// What is known of the processor's state at a place of the emitted code.
@@ -140,9 +145,9 @@ pub struct Known {
 /// What the emitter asks of [floating-point registers](crate::float).
 #[derive(Clone, Copy)]
 pub struct FloatFunctions<'a, 'f> {
-    /// Gives a register's value as a double, a NaN where it holds none.
+    /// Gives a register's value as a double, [`NO_DOUBLE`] where it holds none.
     pub at_hand: fn(&mut Emitter<'a, 'f>, u8) -> Value,
-    /// Stores a double that memory lacks of a register, unless it is a NaN.
+    /// Stores a double that memory lacks of a register, unless it is none.
     pub store_late: fn(&mut Emitter<'a, 'f>, u8, Value),
     /// Gives whether the host may compute under a status field, whose inexact flag is set; `None` where it is known.
     pub is_usual: fn(&mut Emitter<'a, 'f>, StatusField) -> Option<Value>,
@@ -180,7 +185,7 @@ pub struct Emitter<'a, 'f> {
     window_variables: Vec<Option<Variable>>,
     /// By status field, what has whether the host may compute under it in a tight loop.
     status_variables: Vec<Option<Variable>>,
-    /// Values that are no NaNs wherever they are at hand.
+    /// Values that are doubles wherever they are at hand.
     numbers: BTreeSet<Value>,
     is_system: bool,
     general_registers: [u64; 2],
@@ -553,7 +558,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let values = doubles.iter().map(|(_, _, before)| match before {
             Some(before) => before.value.into(),
             // Whoever reads it nevertheless goes to the interpreter's function.
-            None => self.ins().f64const(f64::NAN).into(),
+            None => self.no_double().into(),
         });
         let mut values: Vec<BlockArg> = values.collect();
         values.extend(self.late_arguments(&differ));
@@ -580,17 +585,17 @@ impl<'a, 'f> Emitter<'a, 'f> {
         }
     }
 
-    /// What memory lacks of a register: a NaN where it has that.
-    fn late_or_nan(&mut self, register: u8) -> Value {
+    /// What memory lacks of a register: what stands for no double where it has that.
+    fn late_or_none(&mut self, register: u8) -> Value {
         let late = self.known.floats.late_value(register);
-        late.unwrap_or_else(|| self.ins().f64const(f64::NAN))
+        late.unwrap_or_else(|| self.no_double())
     }
 
     /// The same of some registers.
     fn late_arguments(&mut self, registers: &BTreeSet<u8>) -> Vec<BlockArg> {
         let arguments = registers
             .iter()
-            .map(|&register| self.late_or_nan(register).into());
+            .map(|&register| self.late_or_none(register).into());
         arguments.collect()
     }
 

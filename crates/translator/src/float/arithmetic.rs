@@ -151,7 +151,7 @@ pub(super) fn unless_exact(
     }
 }
 
-/// Goes aside where two numbers are not the same; what NaNs are is seen elsewhere.
+/// Goes aside where two numbers are not the same; where one is none is seen elsewhere.
 fn unless_same(emitter: &mut Emitter, one: Value, other: Value, aside: Block) {
     let differ = emitter.ins().fcmp(FloatCC::OrderedNotEqual, one, other);
     emitter.unless(differ, aside);
@@ -306,8 +306,13 @@ pub fn multiply_add(
     }
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let mut rare = None;
+        // What is neither multiplied nor added the host does not look at.
+        let is_moved = f4 == 1 && f2 == 0;
         let mut operand = |emitter: &mut Emitter, register| {
-            let double = double(emitter, register);
+            let double = match is_moved {
+                true => number(emitter, register, &mut rare),
+                false => double(emitter, register),
+            };
             narrowed(emitter, double, precision, &mut rare)
         };
         let a = operand(emitter, f3);
@@ -345,7 +350,10 @@ pub fn multiply_add(
                     unless_exact(emitter, operands, result, precision, aside);
                 });
                 let operands = [Some(a), b, c].into_iter().flatten();
-                unless_unusual_result(emitter, result, operands, precision, aside);
+                match is_usual.is_none() && emitter.has_exceptions() {
+                    true => emitter.unless_exception(aside),
+                    false => unless_unusual_result(emitter, result, operands, precision, aside),
+                }
                 match completer {
                     Completer::Single => emitter.ins().fpromote(F64, result),
                     _ => result,
@@ -507,7 +515,7 @@ pub fn from_fixed(emitter: &mut Emitter, instruction: &Instruction) {
 }
 
 /// Writes an integer to a register as a number: a double, which memory may get late, where one surely holds it.
-/// Answers that, or a NaN.
+/// Answers that, or none.
 fn convert(emitter: &mut Emitter, register: u8, integer: Value) -> Value {
     /// Integers up to it, in magnitude, are doubles.
     const END: i64 = 1 << 53;
@@ -531,8 +539,8 @@ fn convert(emitter: &mut Emitter, register: u8, integer: Value) -> Value {
     let sign = emitter.ins().ishl_imm_u(sign, SIGN_SHIFT);
     let sign_exponent = emitter.ins().bor(sign, exponent);
     store_words(emitter, register, [significand, sign_exponent]);
-    let nan = emitter.ins().f64const(f64::NAN);
-    emitter.ins().jump(join, &[nan.into()]);
+    let none = emitter.no_double();
+    emitter.ins().jump(join, &[none.into()]);
     emitter.begin(short);
     let value = emitter.ins().fcvt_from_sint(F64, integer);
     if !emitter.may_be_late(register) {

@@ -81,7 +81,7 @@ pub fn begin(
             let none = emitter.constant(0);
             let quotient = match (run.end, kind) {
                 (Some((_, end)), _) => delivered(emitter, end),
-                (None, F64) => emitter.ins().f64const(f64::NAN),
+                (None, F64) => emitter.no_double(),
                 (None, _) => none,
             };
             [
@@ -261,7 +261,7 @@ fn divide(emitter: &mut Emitter, plan: &Plan, registers: [u8; 2], aside: Block) 
     let precision = if is_single { SINGLE } else { DOUBLE };
     let doubles = registers.map(|register| double(emitter, register));
     unless_last_is_usual(emitter, plan, aside);
-    // A register that holds no double is a NaN, whose exponent is at an end as well.
+    // What stands for no double is a NaN, whose exponent is at an end as well.
     let numbers = doubles.map(|double| narrowed_or_aside(emitter, double, precision, aside));
     let quotient = emitter.ins().fdiv(numbers[0], numbers[1]);
     for number in [numbers[0], numbers[1], quotient] {

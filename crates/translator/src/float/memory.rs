@@ -7,7 +7,7 @@ use sidestep_ia64::encoding::{BaseUpdate, FloatFormat, Instruction, LoadKind};
 use sidestep_ia64::layout;
 
 use super::{
-    DOUBLE, EXPONENT_MASK, Precision, Register, SIGN_SHIFT, SINGLE, deliver, deliver_integer, double, either,
+    DOUBLE, EXPONENT_MASK, Precision, Register, SIGN_SHIFT, SINGLE, deliver, deliver_integer, double,
     is_natval, is_writable, load_settled_words, read, unless_number, write, write_double, write_integer,
 };
 use crate::advanced::{self, Entry, Standing, Target};
@@ -68,7 +68,7 @@ pub fn load(
             format == FloatFormat::Single,
             None,
             |emitter, aside| {
-                let value = load_number(emitter, instruction.f1(), place, precision, aside);
+                let value = load_number(emitter, place, precision, aside);
                 if kind == LoadKind::Advanced {
                     let entry = Entry::find(emitter, target, aside);
                     entry.enter(emitter, address, format.bytes());
@@ -81,20 +81,14 @@ pub fn load(
 }
 
 /// The number that stands in memory, for a register. Goes aside where that does not hold it as a double.
-fn load_number(
-    emitter: &mut Emitter,
-    register: u8,
-    place: Place,
-    precision: Precision,
-    aside: Block,
-) -> Value {
+fn load_number(emitter: &mut Emitter, place: Place, precision: Precision, aside: Block) -> Value {
     let (flags, host) = place.enter(emitter, aside);
     let bits = emitter.ins().load(precision.host, flags, host, 0);
     let bits = match precision.host {
         I64 => bits,
         _ => emitter.ins().uextend(I64, bits),
     };
-    precision.loaded(emitter, register, bits, aside)
+    precision.loaded(emitter, bits, aside)
 }
 
 /// `ldf.c.clr`: a load that is done where the advanced load to its register no longer stands, or others may have
@@ -122,7 +116,7 @@ fn check_load(
         emitter.begin(again);
         let before = emitter.known.floats.clone();
         // Another check finds nothing to forget.
-        let loaded = load_number(emitter, register, place, precision, aside);
+        let loaded = load_number(emitter, place, precision, aside);
         advanced::count_failed(emitter);
         write_double(emitter, register, loaded);
         emitter.ins().jump(join, &[loaded.into()]);
@@ -361,10 +355,13 @@ pub(super) fn in_memory(emitter: &mut Emitter, register: u8, precision: Precisio
     stored
 }
 
-/// A double in the host's format of a precision. Goes aside where that has it not exactly, and for a NaN.
+/// A double in the host's format of a precision. Goes aside where that has it not exactly, and where there is none.
 fn narrowed_in_memory(emitter: &mut Emitter, double: Double, precision: Precision, aside: Block) -> Value {
-    let mut rare = None;
-    unless_number(emitter, double, &mut rare);
+    let mut is_none = None;
+    unless_number(emitter, double, &mut is_none);
+    if let Some(is_none) = is_none {
+        emitter.unless(is_none, aside);
+    }
     let narrow = match precision.host {
         I64 => double.value,
         _ => emitter.ins().fdemote(F32, double.value),
@@ -379,10 +376,7 @@ fn narrowed_in_memory(emitter: &mut Emitter, double: Double, precision: Precisio
         let zero = emitter.ins().f32const(0.0);
         let is_other = emitter.ins().fcmp(FloatCC::NotEqual, narrow, zero);
         let is_denormal = emitter.ins().band(is_small, is_other);
-        let is_rare = either(emitter, Some(differs), is_denormal);
-        rare = Some(either(emitter, rare, is_rare));
-    }
-    if let Some(rare) = rare {
+        let rare = emitter.ins().bor(differs, is_denormal);
         emitter.unless(rare, aside);
     }
     narrow

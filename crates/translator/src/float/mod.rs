@@ -13,7 +13,7 @@ pub mod moves;
 pub mod nearest;
 pub mod parallel;
 
-use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F64, I32, I64};
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlagsData, Type, Value};
 use sidestep_ia64::encoding::Instruction;
@@ -21,7 +21,7 @@ use sidestep_ia64::float::register::{EXPONENT_BIAS, EXPONENT_INTEGER};
 use sidestep_ia64::layout::{self, FLOATING_DOUBLE, FLOATING_STEP};
 use sidestep_ia64::registers::status::psr;
 
-use crate::emitter::{Double, Emitter, rotates};
+use crate::emitter::{Double, Emitter, NO_DOUBLE, rotates};
 
 const REGISTER_SIZE: usize = 16;
 const REGISTER_SIZE_LOG2: i64 = 4;
@@ -31,8 +31,6 @@ const SIGN_EXPONENT: i32 = 8;
 const SIGN_SHIFT: i64 = 17;
 const EXPONENT_MASK: i64 = 0x1ffff;
 const INTEGER_BIT: i64 = i64::MIN;
-/// The bits of a NaN among doubles.
-const NAN: i64 = 0x7ff8 << 48;
 /// The word of sign and exponent of a NaTVal.
 const NATVAL: i64 = 0x1fffe;
 
@@ -261,16 +259,16 @@ fn keep_double(emitter: &mut Emitter, register: u8, value: Value) {
     mark_written(emitter, register);
 }
 
-/// Stores a double that memory lacks of a register. Where it is a NaN memory has what that stands for.
+/// Stores a double that memory lacks of a register. Where it is none memory has what the register holds.
 pub fn store_late(emitter: &mut Emitter, register: u8, value: Value) {
     if emitter.is_number(value) {
         return store_double(emitter, register, value);
     }
     // Both ways find it.
     place(emitter, register);
-    let is_nan = emitter.ins().fcmp(FloatCC::Unordered, value, value);
+    let is_none = emitter.is_no_double(value);
     let [store, rest] = [(); 2].map(|()| emitter.builder.create_block());
-    emitter.ins().brif(is_nan, rest, &[], store, &[]);
+    emitter.ins().brif(is_none, rest, &[], store, &[]);
     emitter.begin(store);
     store_double(emitter, register, value);
     emitter.ins().jump(rest, &[]);
@@ -378,18 +376,10 @@ impl Precision {
         emitter.ins().icmp_imm_u(IntCC::Equal, others, 0)
     }
 
-    /// Goes aside where a number in memory is none that stands in its register as a double: a denormal, or of single
-    /// precision an infinity or a NaN.
+    /// Goes aside where a number in memory is none that stands in its register as a double: a denormal or a NaN, or of
+    /// single precision an infinity.
     fn unless_double(self, emitter: &mut Emitter, bits: Value, aside: Block) {
-        let is_unusual = match self.host {
-            I64 => {
-                let exponent = emitter
-                    .ins()
-                    .band_imm_u(bits, self.special() << self.fraction_bits);
-                emitter.ins().icmp_imm_u(IntCC::Equal, exponent, 0)
-            }
-            _ => self.is_at_an_end(emitter, bits, 1),
-        };
+        let is_unusual = self.is_at_an_end(emitter, bits, 1);
         let [unusual, rest] = [(); 2].map(|()| emitter.builder.create_block());
         emitter.builder.set_cold_block(unusual);
         emitter.ins().brif(is_unusual, unusual, &[], rest, &[]);
@@ -397,21 +387,24 @@ impl Precision {
         let magnitude = emitter
             .ins()
             .ishl_imm_u(bits, 64 - self.fraction_bits - self.exponent_bits);
-        emitter.back_unless(magnitude, aside, rest);
+        let is_other = match self.host {
+            I64 => {
+                let infinity = emitter.constant(f64::INFINITY.to_bits().cast_signed() << 1);
+                let is_finite = emitter.ins().icmp(IntCC::NotEqual, magnitude, infinity);
+                let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, magnitude, 0);
+                emitter.ins().band_not(is_finite, is_zero)
+            }
+            _ => magnitude,
+        };
+        emitter.back_unless(is_other, aside, rest);
         emitter.begin(rest);
     }
 
-    /// The double that a register holds whose number memory has. Goes aside where there is none, and for a NaN if
-    /// memory gets the register late.
-    fn loaded(self, emitter: &mut Emitter, register: u8, bits: Value, aside: Block) -> Value {
+    /// The double that a register holds whose number memory has. Goes aside where there is none.
+    fn loaded(self, emitter: &mut Emitter, bits: Value, aside: Block) -> Value {
         self.unless_double(emitter, bits, aside);
         let value = self.value(emitter, bits);
-        // Those of single precision are gone already.
-        if self.host == I64 && emitter.may_be_late(register & 127) {
-            let is_nan = emitter.ins().fcmp(FloatCC::Unordered, value, value);
-            emitter.unless(is_nan, aside);
-            emitter.note_number(value);
-        }
+        emitter.note_number(value);
         value
     }
 
@@ -448,7 +441,7 @@ fn either(emitter: &mut Emitter, one: Option<Value>, other: Value) -> Value {
     }
 }
 
-/// The value of a register as a double, where `rare` becomes true if it holds none, or a NaN.
+/// The value of a register as a double, where `rare` becomes true if it holds none.
 fn number(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Double {
     let double = double(emitter, register);
     if is_writable(register & 127) {
@@ -457,17 +450,17 @@ fn number(emitter: &mut Emitter, register: u8, rare: &mut Option<Value>) -> Doub
     double
 }
 
-/// Makes `rare` true where a double is a NaN.
+/// Makes `rare` true where a double is not at hand.
 fn unless_number(emitter: &mut Emitter, double: Double, rare: &mut Option<Value>) {
     if emitter.is_number(double.value) {
         return;
     }
-    let is_none = emitter.ins().fcmp(FloatCC::Unordered, double.value, double.value);
+    let is_none = emitter.is_no_double(double.value);
     *rare = Some(either(emitter, *rare, is_none));
 }
 
-/// The value of a register as a double, which is a NaN where the register holds neither a normal value nor a zero nor
-/// an infinity as doubles are loaded.
+/// The value of a register as a double, which is [`NO_DOUBLE`] where the register holds neither a normal value nor a
+/// zero nor an infinity as doubles are loaded.
 fn double(emitter: &mut Emitter, register: u8) -> Double {
     let register = register & 127;
     if !is_writable(register) {
@@ -489,8 +482,8 @@ fn double(emitter: &mut Emitter, register: u8) -> Double {
         .brif(is_double, join, &[words.significand.into()], image, &[]);
     emitter.begin(image);
     let (converted, is_unusual) = double_bits(emitter, words);
-    let nan = emitter.constant(NAN);
-    let converted = emitter.ins().select(is_unusual, nan, converted);
+    let none = emitter.constant(NO_DOUBLE);
+    let converted = emitter.ins().select(is_unusual, none, converted);
     emitter.ins().jump(join, &[converted.into()]);
     emitter.begin(join);
     let double = Double {
@@ -562,7 +555,7 @@ fn is_not_well_above(emitter: &mut Emitter, value: Value, precision: Precision) 
     precision.is_at_an_end(emitter, bits, 3)
 }
 
-/// Emits an instruction that delivers a double to f1, which `common` answers, no NaN if memory may get it late: one of
+/// Emits an instruction that delivers a double to f1, which `common` answers: one of
 /// single precision in any case if `is_single`; the rest is as for [`Emitter::deliver`].
 fn deliver(
     emitter: &mut Emitter,

@@ -48,7 +48,7 @@ pub fn set(emitter: &mut Emitter, instruction: &Instruction, form: FloatTransfer
             };
             let is_single = precision.host == I32;
             return deliver(emitter, instruction, is_single, None, |emitter, aside| {
-                precision.loaded(emitter, instruction.f1(), bits, aside)
+                precision.loaded(emitter, bits, aside)
             });
         }
         if form != FloatTransfer::Exponent {

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub mod exceptions;
 pub mod loops;
 
 use sidestep_ia64::encoding::{
