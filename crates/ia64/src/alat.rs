@@ -37,6 +37,14 @@ impl Target {
         }
     }
 
+    /// The static register of a tag.
+    pub(crate) fn of_static(tag: u8) -> Target {
+        match usize::from(tag).checked_sub(FLOATING_TAGS) {
+            Some(register) => Target::Floating(register as u8),
+            None => Target::General(tag.into()),
+        }
+    }
+
     /// The register of a number.
     fn of_number(number: u64) -> Target {
         match number & Target::FLOATING {

@@ -143,6 +143,11 @@ pub fn followed(processor: &mut Processor) -> u64 {
     *Word::Followed.of(processor)
 }
 
+/// Whether the host's floating-point unit has raised an exception in the run.
+pub fn has_raised(processor: &mut Processor) -> bool {
+    *Word::Exception.of(processor) != 0
+}
+
 /// A function of the processor's that emitted code calls where something is rare.
 #[derive(Debug, PartialEq, Eq)]
 #[repr(C)]

@@ -7,10 +7,9 @@
 
 use cranelift_codegen::ir::Value;
 use cranelift_frontend::Variable;
-use sidestep_ia64::encoding::{Effects, Instruction, LoadKind, Operation, UnitClass};
-use sidestep_ia64::registers::frame::FIRST_STACKED;
-
-use crate::slots::{Slot, Slots};
+use sidestep_ia64::encoding::{Effects, FloatFormat, Instruction, LoadKind, Operation, Resource, UnitClass};
+use sidestep_ia64::layout::ADVANCED_FLOATING_TAGS;
+use sidestep_ia64::registers::frame::{FIRST_ROTATING_FLOATING, FIRST_STACKED};
 
 /// How many such loads may wait for their checks at once: so many rows of the table have to be free.
 pub const WAITING_MAX: usize = 4;
@@ -18,8 +17,8 @@ pub const WAITING_MAX: usize = 4;
 /// An advanced load that waits for its check.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckedLoad {
-    /// The register that it writes.
-    pub register: u8,
+    /// The tag of the static register that it writes.
+    pub tag: u8,
     /// Where it has read.
     pub address: Value,
     /// How many bytes.
@@ -31,19 +30,26 @@ pub struct CheckedLoad {
 /// Where an instruction stands among those of its block, and the check of the advanced load that it is.
 pub type Pair = (usize, usize);
 
-/// The advanced loads of a block that are checked in it, as this module has it.
-pub fn pairs<'a>(instructions: impl Iterator<Item = Option<&'a Instruction>>) -> Vec<Pair> {
+/// The advanced loads of a block that are checked in it, as this module has it: those of numbers, too, where they are
+/// done in line or leave.
+pub fn pairs<'a>(
+    instructions: impl Iterator<Item = Option<&'a Instruction>>,
+    with_numbers: bool,
+) -> Vec<Pair> {
     let instructions: Vec<Option<&Instruction>> = instructions.collect();
     let loads = (0..instructions.len()).filter_map(|load| {
-        let register = loaded(instructions[load]?, LoadKind::Advanced)?;
+        let tag = loaded(instructions[load]?, LoadKind::Advanced)?;
+        if usize::from(tag) >= ADVANCED_FLOATING_TAGS && !with_numbers {
+            return None;
+        }
         let mut behind = instructions[load + 1..].iter();
-        let check = behind
-            .position(|instruction| instruction.is_none_or(|instruction| !stays(instruction, register)))?;
+        let check =
+            behind.position(|instruction| instruction.is_none_or(|instruction| !stays(instruction, tag)))?;
         let check = load + 1 + check;
         let checked = loaded(instructions[check]?, LoadKind::CheckClear)?;
         let sizes =
             [load, check].map(|place| instructions[place].and_then(|one| one.operation.memory_access()));
-        (checked == register && sizes[0]?.bytes == sizes[1]?.bytes).then_some((load, check))
+        (checked == tag && sizes[0]?.bytes == sizes[1]?.bytes).then_some((load, check))
     });
     let mut pairs: Vec<Pair> = loads.collect();
     // What uses the table in between would find others there than it should.
@@ -70,20 +76,37 @@ pub fn pairs<'a>(instructions: impl Iterator<Item = Option<&'a Instruction>>) ->
     }
 }
 
-/// The static register that a load of one kind writes under any circumstances.
-fn loaded(instruction: &Instruction, wanted: LoadKind) -> Option<u8> {
-    let Operation::Load { kind, .. } = instruction.operation else {
-        return None;
-    };
-    let register = instruction.r1();
-    let is_static = (1..FIRST_STACKED).contains(&register);
-    (kind == wanted && is_static && instruction.predicate() == 0).then_some(register)
+/// The tag of a general register, or of a floating-point one.
+pub fn tag_of(register: u8, is_floating: bool) -> u8 {
+    match is_floating {
+        true => ADVANCED_FLOATING_TAGS as u8 | register,
+        false => register,
+    }
 }
 
-/// Whether an instruction may stand between an advanced load to a register and its check: it does not write the
-/// register, and control stays where it is unless something is rare.
-fn stays(instruction: &Instruction, register: u8) -> bool {
-    let is_other = !Slots::written_by(instruction).contains(Slot::general(register));
+/// The tag of the static register that a load of one kind writes under any circumstances.
+fn loaded(instruction: &Instruction, wanted: LoadKind) -> Option<u8> {
+    let (kind, register, writable, is_floating) = match instruction.operation {
+        Operation::Load { kind, .. } => (kind, instruction.r1(), 1..FIRST_STACKED, false),
+        Operation::LoadFloat {
+            format: FloatFormat::Single | FloatFormat::Double,
+            kind,
+            ..
+        } => (kind, instruction.f1(), 2..FIRST_ROTATING_FLOATING, true),
+        _ => return None,
+    };
+    let is_wanted = kind == wanted && writable.contains(&register) && instruction.predicate() == 0;
+    is_wanted.then(|| tag_of(register, is_floating))
+}
+
+/// Whether an instruction may stand between an advanced load to a register of a tag and its check: it does not write
+/// the register, and control stays where it is unless something is rare.
+fn stays(instruction: &Instruction, tag: u8) -> bool {
+    let is_other = instruction.destinations().iter().all(|&resource| match resource {
+        Resource::General(register) => tag != tag_of(register, false),
+        Resource::Float(register) => tag != tag_of(register, true),
+        _ => true,
+    });
     let effects = instruction.effects();
     let is_within = match instruction.operation {
         Operation::Load { kind, .. } => kind != LoadKind::Acquire,

@@ -229,7 +229,7 @@ impl Compiler {
                 marked: region.marked().filter(|bits| bits & !marked == 0).unwrap_or(0),
                 fpsr,
                 settled,
-                has_exceptions,
+                has_exceptions: has_exceptions && is_settled && region.gathers.is_none(),
             };
             let functions = FloatFunctions {
                 at_hand: float::at_hand,
@@ -386,6 +386,9 @@ fn emit_node(emitter: &mut Emitter, region: &Region, node: usize) {
         emitter.begin_operation(index);
         if let Ok(instruction) = &entry.decoded.instruction {
             emitter.gather(instruction);
+            if !float::goes_without_look(emitter, instruction) {
+                emitter.look_for_exceptions();
+            }
         }
         match &entry.decoded.instruction {
             // The interpreter names no operation for what is illegal.

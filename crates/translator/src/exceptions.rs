@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sidestep_ia64::Processor;
 
-use crate::chain::{Enter, Word};
+use crate::chain::{self, Enter, Word};
 
 /// Whether the process' handler asks [`mask`] while programs run.
 static ARE_CAUGHT: AtomicBool = AtomicBool::new(false);
@@ -66,6 +66,11 @@ pub unsafe fn enter(enter: Enter, processor: &mut Processor, code: *const u8) ->
     // SAFETY: as the caller says.
     let answer = unsafe { control::enter(enter, processor, code) };
     WORD.set(ptr::null_mut());
+    // SAFETY: the unit is left, and the processor borrowed exclusively.
+    let processor = unsafe { &mut *processor };
+    if chain::has_raised(processor) {
+        processor.settle_denormals();
+    }
     answer
 }
 

@@ -45,6 +45,12 @@ fn loops_stay_in_translated_code() {
     }
 }
 
+/// What is moved from one register to another was none on the way before.
+#[test]
+fn a_number_that_was_looked_at_is_one_from_there_on_only() {
+    compare(loops::tight_of_doubles, 16_900_602_726_205_936_312).expect("the same states");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
 

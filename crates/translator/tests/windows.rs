@@ -180,6 +180,7 @@ type OwnedLine = (String, u8, Vec<i64>);
 /// each other.
 fn advanced_loads(source: &mut Source) -> Vec<OwnedLine> {
     const TARGETS: [i64; 4] = [14, 15, 16, 33];
+    const FLOATING_TARGETS: [i64; 3] = [8, 9, 32];
     let mut lines: Vec<OwnedLine> = vec![("alloc".to_owned(), 0, vec![34, 64, 64, 0, 0])];
     if source.below(4) == 0 {
         // The table is nearly full of others.
@@ -191,7 +192,21 @@ fn advanced_loads(source: &mut Source) -> Vec<OwnedLine> {
         let size = 1 << source.below(4);
         let target = TARGETS[source.below(4) as usize];
         let predicate = [0, 0, 0, 6, 7][source.below(5) as usize];
-        let (mnemonic, operands) = match source.below(14) {
+        let (mnemonic, operands) = match source.below(20) {
+            14..17 => {
+                let mnemonic = ["ldfd.a", "ldfs.a"][source.below(2) as usize];
+                (
+                    mnemonic.to_owned(),
+                    vec![FLOATING_TARGETS[source.below(3) as usize], base],
+                )
+            }
+            17..20 => {
+                let mnemonic = ["ldfd.c.clr", "ldfs.c.clr"][source.below(2) as usize];
+                (
+                    mnemonic.to_owned(),
+                    vec![FLOATING_TARGETS[source.below(3) as usize], base],
+                )
+            }
             0..4 => (format!("ld{size}.a"), vec![target, base]),
             4..8 => (format!("ld{size}.c.clr"), vec![target, base]),
             8 | 9 => (format!("st{size}"), vec![base, 20]),
@@ -214,6 +229,11 @@ fn advanced_loads(source: &mut Source) -> Vec<OwnedLine> {
     lines.push(("ld8.a".to_owned(), 0, vec![15, base]));
     lines.push(("st4".to_owned(), 0, vec![8 + source.below(5) as i64, 20]));
     lines.push(("ld8.c.clr".to_owned(), 0, vec![15, base]));
+    let base = 8 + source.below(3) as i64;
+    lines.push(("ldfd.a".to_owned(), 0, vec![9, base]));
+    lines.push(("stfd".to_owned(), 0, vec![8 + source.below(5) as i64, 6]));
+    lines.push(("fma.d.s0".to_owned(), 0, vec![10, 6, 6, 1]));
+    lines.push(("ldfd.c.clr".to_owned(), 0, vec![9, base]));
     lines
 }
 

@@ -78,6 +78,19 @@ impl FloatingRegisters {
         }
     }
 
+    /// Makes images of the doubles that are denormal.
+    pub(crate) fn settle_denormals(&mut self, divisions: &Divisions) {
+        const FRACTION_BITS: u32 = 52;
+        for index in 0..self.0.len() {
+            let Entry { bits, form } = self.0[index];
+            let magnitude = bits << 1;
+            let is_denormal = magnitude != 0 && magnitude >> (FRACTION_BITS + 1) == 0;
+            if form == FloatingRegisters::DOUBLE && is_denormal {
+                self.settle(index, divisions);
+            }
+        }
+    }
+
     /// All of them.
     pub(crate) fn images(&self, divisions: &Divisions) -> [FloatRegister; 128] {
         std::array::from_fn(|index| self.get(index, divisions))

@@ -294,6 +294,11 @@ impl Processor {
         self.floating.settle(index, &self.divisions);
     }
 
+    /// Makes images of the floating-point registers that a back end has left as doubles and that are denormal.
+    pub fn settle_denormals(&mut self) {
+        self.floating.settle_denormals(&self.divisions);
+    }
+
     /// Gives a [site](layout::DIVISION_SITES) to the division of a back end's that has a number: no register stands for
     /// a step of another's from there any more.
     pub fn own_division_site(&mut self, owner: u64) {
@@ -382,16 +387,17 @@ impl Processor {
     }
 
     /// Has what would give way to an advanced load to a static register forgotten, for a back end that remembers that
-    /// load itself beside so many others.
-    pub fn make_room_for_advanced_load(&mut self, register: u8, others: usize) {
-        let target = crate::alat::Target::General(register.into());
-        self.advanced_loads.make_room(target, others);
+    /// load itself beside so many others. The register is named by its tag: those of floating-point registers begin at
+    /// [`layout::ADVANCED_FLOATING_TAGS`].
+    pub fn make_room_for_advanced_load(&mut self, tag: u8, others: usize) {
+        self.advanced_loads
+            .make_room(crate::alat::Target::of_static(tag), others);
     }
 
-    /// Remembers an advanced load of `size` bytes, at most 16, to a static register.
-    pub fn remember_advanced_load(&mut self, register: u8, address: u64, size: u64) {
-        let target = crate::alat::Target::General(register.into());
-        self.advanced_loads.insert(target, address, size);
+    /// Remembers an advanced load of `size` bytes, at most 16, to a static register, by its tag as above.
+    pub fn remember_advanced_load(&mut self, tag: u8, address: u64, size: u64) {
+        self.advanced_loads
+            .insert(crate::alat::Target::of_static(tag), address, size);
     }
 
     /// What has happened to advanced loads, for whoever counts it.

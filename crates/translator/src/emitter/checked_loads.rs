@@ -14,7 +14,10 @@ impl Emitter<'_, '_> {
     pub(super) fn find_checked_loads(&self, node: usize) -> Vec<Pair> {
         let instructions = self.region.nodes[node].block.instructions.iter();
         match self.has_windows() && !self.is_system && self.region.gathers.is_none() {
-            true => pairs(instructions.map(|entry| entry.decoded.instruction.as_ref().ok())),
+            true => pairs(
+                instructions.map(|entry| entry.decoded.instruction.as_ref().ok()),
+                self.has_exceptions(),
+            ),
             false => Vec::new(),
         }
     }
@@ -24,24 +27,24 @@ impl Emitter<'_, '_> {
         self.checked_loads.iter().any(|&(load, _)| load == self.index)
     }
 
-    /// Notes an advanced load that was done and waits for its check.
-    pub fn note_checked_load(&mut self, register: u8, address: Value, bytes: u32) {
-        self.make_room(register);
+    /// Notes an advanced load that was done and waits for its check, to the register of a tag.
+    pub fn note_checked_load(&mut self, tag: u8, address: Value, bytes: u32) {
+        self.make_room(tag);
         let stands = self.builder.declare_var(I8);
         let is_standing = self.ins().iconst(I8, 1);
         self.builder.def_var(stands, is_standing);
         self.known.checked_loads.push(CheckedLoad {
-            register,
+            tag,
             address,
             bytes,
             stands,
         });
     }
 
-    /// Has the table forget what would give way to the entry of a register.
-    fn make_room(&mut self, register: u8) {
+    /// Has the table forget what would give way to the entry of a register, by its tag.
+    fn make_room(&mut self, tag: u8) {
         let [full, rest] = [(); 2].map(|()| self.builder.create_block());
-        let row_of_tag = layout::ADVANCED_ROW_OF_TAG + usize::from(register);
+        let row_of_tag = layout::ADVANCED_ROW_OF_TAG + usize::from(tag);
         let row = self.load_state(I8, row_of_tag);
         let none = i64::from(layout::ADVANCED_NO_ROW);
         let has_row = self.ins().icmp_imm_u(IntCC::NotEqual, row, none);
@@ -53,7 +56,7 @@ impl Emitter<'_, '_> {
             .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, valid, last);
         self.ins().brif(is_full, full, &[], rest, &[]);
         let others = self.known.checked_loads.len() as u32;
-        let argument = packed(register, others);
+        let argument = packed(tag, others);
         let function = give_way as *const () as i64;
         self.rarely(full, |emitter| emitter.call_preserving(argument, function), rest);
     }
@@ -77,10 +80,10 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// The load to a register that waits for the check at hand, which it does no longer.
-    pub fn take_checked_load(&mut self, register: u8) -> Option<CheckedLoad> {
+    /// The load to a register that waits for the check at hand, which it does no longer: by the register's tag.
+    pub fn take_checked_load(&mut self, tag: u8) -> Option<CheckedLoad> {
         let waiting = &mut self.known.checked_loads;
-        let place = waiting.iter().position(|load| load.register == register)?;
+        let place = waiting.iter().position(|load| load.tag == tag)?;
         Some(waiting.remove(place))
     }
 
@@ -91,7 +94,7 @@ impl Emitter<'_, '_> {
             let stands = self.builder.use_var(load.stands);
             self.ins().brif(stands, enter, &[], rest, &[]);
             self.begin(enter);
-            let argument = packed(load.register, load.bytes);
+            let argument = packed(load.tag, load.bytes);
             self.call_preserving_at(load.address, argument, remember as *const () as i64);
             self.ins().jump(rest, &[]);
             self.begin(rest);
@@ -99,9 +102,9 @@ impl Emitter<'_, '_> {
     }
 }
 
-/// A register and a small number in one.
-fn packed(register: u8, number: u32) -> u64 {
-    u64::from(register) | u64::from(number) << 8
+/// A tag and a small number in one.
+fn packed(tag: u8, number: u32) -> u64 {
+    u64::from(tag) | u64::from(number) << 8
 }
 
 /// Has the table forget what gives way to an advanced load, for emitted code: of a register, beside so many others that
@@ -116,8 +119,8 @@ unsafe extern "C" fn give_way(processor: *mut Processor, argument: u64) -> i64 {
     0
 }
 
-/// Enters an advanced load in the table, for emitted code, which has stored the address: of a register, and so many
-/// bytes.
+/// Enters an advanced load in the table, for emitted code, which has stored the address: of the register of a tag,
+/// and so many bytes.
 ///
 /// # Safety
 /// As [`give_way`].

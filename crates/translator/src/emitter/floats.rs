@@ -59,6 +59,11 @@ pub struct Floats {
     /// By register what memory lacks, in a tight loop. It has the registers whose values here are [`NO_DOUBLE`],
     /// whatever those are.
     late: BTreeMap<u8, Value>,
+    /// Registers that stand in memory as doubles, f0 the lowest bit. They may do so where the bit is not set.
+    stored: u128,
+    /// Whether the host may have raised an exception for which nobody has looked since: a double that was loaded may be
+    /// denormal until then.
+    is_unlooked: bool,
     /// Bits of PSR that are set, of those that say which registers were written.
     marked: u64,
     /// By status field, whether the host may compute under it and its inexact flag is set. It is true only where it
@@ -67,6 +72,21 @@ pub struct Floats {
 }
 
 impl Floats {
+    /// Whether a register is known to stand in memory as a double.
+    pub fn is_stored(&self, register: u8) -> bool {
+        self.stored >> register & 1 != 0
+    }
+
+    /// Notes whether a register stands in memory as a double.
+    pub fn note_stored(&mut self, register: u8, is_double: bool) {
+        self.stored = self.stored & !(1 << register) | u128::from(is_double) << register;
+    }
+
+    /// Notes that the host may have raised an exception.
+    pub fn note_unlooked(&mut self) {
+        self.is_unlooked = true;
+    }
+
     /// The value of a register, if it is at hand.
     pub fn double(&self, register: u8) -> Option<Double> {
         self.doubles.get(&register).copied()
@@ -171,6 +191,7 @@ impl Floats {
         self.integers.retain(|&register, _| !rotates(register));
         self.converted.retain(|&register, _| !rotates(register));
         self.places.clear();
+        self.stored &= (1 << FIRST_ROTATING_FLOATING) - 1;
     }
 
     /// Gives what is known of the registers that rotate the names that they have after a rotation.
@@ -189,8 +210,11 @@ impl Floats {
             .into_iter()
             .map(|(register, place)| (rotated(register), place))
             .collect();
-        let extended = (0..128).filter(|&register| self.is_extended(register));
-        self.extended = extended.fold(0, |all, register| all | 1 << rotated(register));
+        let rotate = |set: u128| {
+            let names = (0..128).filter(|&register| set >> register & 1 != 0);
+            names.fold(0, |all, register| all | 1 << rotated(register))
+        };
+        (self.extended, self.stored) = (rotate(self.extended), rotate(self.stored));
     }
 
     /// The values of registers that are at hand, in order.
@@ -217,13 +241,17 @@ impl Floats {
 
     /// What is left of it once the interpreter's function has executed an instruction; nothing for one that is unknown.
     pub fn perform(&mut self, instruction: Option<&Instruction>) {
+        let nothing = Floats {
+            is_unlooked: self.is_unlooked,
+            ..Floats::default()
+        };
         let Some(instruction) = instruction else {
-            return *self = Floats::default();
+            return *self = nothing;
         };
         // A rotation names other registers, and another status may have lost its bits.
         let renames = Effects::CHANGES_FRAME | Effects::CHANGES_STATUS;
         if instruction.effects().intersects(renames) {
-            return *self = Floats::default();
+            return *self = nothing;
         }
         if changes_controls(instruction) {
             self.usual_status.clear();
@@ -234,6 +262,7 @@ impl Floats {
                 self.integers.remove(register);
                 self.converted.remove(register);
                 self.late.remove(register);
+                self.note_stored(*register, false);
             }
         }
     }
@@ -250,6 +279,8 @@ impl Floats {
         self.places
             .retain(|register, place| other.places.get(register) == Some(place));
         self.extended |= other.extended;
+        self.stored &= other.stored;
+        self.is_unlooked |= other.is_unlooked;
         // What is stored on one way only may be stored on both.
         for (register, value) in other.late() {
             self.late.entry(register).or_insert(value);
@@ -288,9 +319,26 @@ impl Emitter<'_, '_> {
     pub fn unless_exception(&mut self, elsewhere: Block) {
         let raised = self.shared(Word::Exception);
         self.unless(raised, elsewhere);
+        self.known.floats.is_unlooked = false;
     }
 
-    /// Notes that a value is a double wherever it is at hand: control goes elsewhere for good where it would be none.
+    /// Unless nobody needs to look, leaves the block to the interpreter where the host has raised an exception.
+    pub fn look_for_exceptions(&mut self) {
+        if self.known.floats.is_unlooked {
+            let aside = self.builder.create_block();
+            self.leave_unusual_later(aside);
+            self.unless_exception(aside);
+        }
+    }
+
+    /// Whether the host may raise an exception where it loads a denormal: there is a place behind to look for it.
+    pub fn may_raise_by_loading(&self) -> bool {
+        let last = self.region.nodes[self.node].operations.len() - 1;
+        self.has_exceptions() && self.index < last
+    }
+
+    /// Notes that a value is a double wherever it is at hand: control goes elsewhere for good where it would be none. So
+    /// it is not one that was at hand before.
     pub fn note_number(&mut self, value: Value) {
         self.numbers.insert(value);
     }

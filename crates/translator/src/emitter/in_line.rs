@@ -54,9 +54,24 @@ impl Emitter<'_, '_> {
         self.known.settled = Slots::default();
     }
 
+    /// Emits an instruction that loads a double from windows to `register`, which `common` answers. The block is left to
+    /// the interpreter where that goes to one of two blocks: where the access is unusual, or the number.
+    pub fn load_or_leave(
+        &mut self,
+        (register, is_single): (u8, bool),
+        common: impl FnOnce(&mut Self, [Block; 2]) -> Value,
+    ) {
+        let [aside, unusual] = [(); 2].map(|()| self.builder.create_block());
+        self.leave_later(aside);
+        self.leave_unusual_later(unusual);
+        let value = common(self, [aside, unusual]);
+        self.note_delivered(register, Double { value, is_single });
+        self.known.settled = Slots::default();
+    }
+
     /// Emits an instruction that delivers a double to `register`, which `common` answers as in [`Emitter::deliver`],
     /// but that the block is left to the interpreter where `rare` is not zero, if it is given, or `common` goes aside:
-    /// where FPSR is settled that happens to hardly any. It is no NaN.
+    /// where FPSR is settled that happens to hardly any.
     pub fn deliver_or_leave(
         &mut self,
         (register, is_single): (u8, bool),
@@ -69,7 +84,6 @@ impl Emitter<'_, '_> {
             self.unless(rare, aside);
         }
         let value = common(self, aside);
-        self.note_number(value);
         self.note_delivered(register, Double { value, is_single });
     }
 

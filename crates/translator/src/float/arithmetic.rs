@@ -10,8 +10,8 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use sidestep_ia64::encoding::{
-    Extremum, FixedPart, FixedRounding, FloatRelation, Instruction, MultiplyAdd, Precision as Completer,
-    Signedness, StatusField,
+    Extremum, FixedPart, FixedRounding, FloatRelation, Instruction, MultiplyAdd, Operation,
+    Precision as Completer, Signedness, StatusField,
 };
 use sidestep_ia64::float::compare::Classes;
 use sidestep_ia64::float::register::EXPONENT_INTEGER;
@@ -258,6 +258,33 @@ fn multiply_constants(emitter: &mut Emitter, instruction: &Instruction, function
     });
 }
 
+/// Whether a multiply-add is emitted as the host's, under controls that are settled, with a look for exceptions behind.
+pub fn looks_for_exceptions(emitter: &Emitter, instruction: &Instruction) -> bool {
+    let Operation::FloatMultiplyAdd {
+        precision: Completer::Single | Completer::Double,
+        status,
+        ..
+    } = instruction.operation
+    else {
+        return false;
+    };
+    let operands = [instruction.f2(), instruction.f3(), instruction.f4()];
+    let is_extended = |register: u8| emitter.known.floats.is_extended(register & 127);
+    status != StatusField::S1
+        && emitter.has_exceptions()
+        && emitter.has_host_controls(status)
+        && emitter.is_fused()
+        && is_writable(instruction.f1())
+        && !are_constants(instruction)
+        && !operands.into_iter().any(is_extended)
+}
+
+/// Whether a multiply-add has no operands but f0 and f1.
+fn are_constants(instruction: &Instruction) -> bool {
+    let factors = [instruction.f3(), instruction.f4()];
+    instruction.f2() & 127 == 0 && !factors.iter().any(|register| is_writable(register & 127))
+}
+
 /// `fma`, `fms`, `fnma`: f0 as the addend is no addend, f1 as the multiplier no factor.
 pub fn multiply_add(
     emitter: &mut Emitter,
@@ -266,9 +293,7 @@ pub fn multiply_add(
     completer: Completer,
     status: StatusField,
 ) {
-    let factors = [instruction.f3(), instruction.f4()];
-    let are_constants = !factors.iter().any(|register| is_writable(register & 127));
-    if are_constants && instruction.f2() & 127 == 0 && is_writable(instruction.f1()) {
+    if are_constants(instruction) && is_writable(instruction.f1()) {
         return multiply_constants(emitter, instruction, function);
     }
     // By the software conventions the second status field has the range of the registers.
@@ -350,14 +375,18 @@ pub fn multiply_add(
                     unless_exact(emitter, operands, result, precision, aside);
                 });
                 let operands = [Some(a), b, c].into_iter().flatten();
-                match is_usual.is_none() && emitter.has_exceptions() {
+                match looks_for_exceptions(emitter, instruction) {
                     true => emitter.unless_exception(aside),
                     false => unless_unusual_result(emitter, result, operands, precision, aside),
                 }
-                match completer {
+                let value = match completer {
                     Completer::Single => emitter.ins().fpromote(F64, result),
                     _ => result,
+                };
+                if is_usual.is_none() && !is_moved {
+                    emitter.note_number(value);
                 }
+                value
             },
         );
     });
@@ -549,6 +578,7 @@ fn convert(emitter: &mut Emitter, register: u8, integer: Value) -> Value {
     emitter.ins().jump(join, &[value.into()]);
     emitter.begin(join);
     emitter.known.floats.note(register, None);
+    emitter.known.floats.note_stored(register & 127, false);
     mark_written(emitter, register);
     converted
 }

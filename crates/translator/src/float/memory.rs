@@ -1,5 +1,7 @@
 //! Loads and stores of the formats that one access moves.
 
+use std::mem::replace;
+
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I16, I64};
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
@@ -7,10 +9,11 @@ use sidestep_ia64::encoding::{BaseUpdate, FloatFormat, Instruction, LoadKind};
 use sidestep_ia64::layout;
 
 use super::{
-    DOUBLE, EXPONENT_MASK, Precision, Register, SIGN_SHIFT, SINGLE, deliver, deliver_integer, double,
+    DOUBLE, EXPONENT_MASK, Precision, Register, SIGN_SHIFT, SINGLE, deliver_integer, deliver_loaded, double,
     is_natval, is_writable, load_settled_words, read, unless_number, write, write_double, write_integer,
 };
 use crate::advanced::{self, Entry, Standing, Target};
+use crate::checked_loads::{CheckedLoad, tag_of};
 use crate::emitter::{Double, Emitter, rotates};
 use crate::memory::{Place, find_for_load, find_for_store, made, targets, update_base};
 
@@ -50,8 +53,15 @@ pub fn load(
     emitter.under(instruction.predicate(), targets(instruction), |emitter| {
         let address = emitter.general(instruction.r3());
         if let (LoadKind::CheckClear, Some(precision)) = (kind, precision) {
-            return check_load(emitter, instruction, (format, precision), (address, update));
+            let waiting = emitter.take_checked_load(tag_of(instruction.f1(), true));
+            return match waiting {
+                Some(load) => check(emitter, instruction, (load, format, precision), (address, update)),
+                None => check_load(emitter, instruction, (format, precision), (address, update)),
+            };
         }
+        // The table does not have one that is checked in its block.
+        let is_checked = emitter.is_checked_load();
+        let kind = if is_checked { LoadKind::Normal } else { kind };
         let place = find_for_load(emitter, address, format.bytes(), kind);
         let updated = update_base(emitter, instruction, address, update);
         let Some(precision) = precision else {
@@ -62,33 +72,95 @@ pub fn load(
                 bits
             });
         };
-        deliver(
-            emitter,
-            instruction,
-            format == FloatFormat::Single,
-            None,
-            |emitter, aside| {
-                let value = load_number(emitter, place, precision, aside);
-                if kind == LoadKind::Advanced {
-                    let entry = Entry::find(emitter, target, aside);
-                    entry.enter(emitter, address, format.bytes());
-                }
-                made(emitter, updated);
-                value
-            },
-        );
+        let is_single = format == FloatFormat::Single;
+        deliver_loaded(emitter, instruction, (kind, is_single), |emitter, asides| {
+            let value = load_number(emitter, place, precision, asides);
+            if kind == LoadKind::Advanced {
+                let entry = Entry::find(emitter, target, asides[0]);
+                entry.enter(emitter, address, format.bytes());
+            }
+            made(emitter, updated);
+            value
+        });
+        if is_checked {
+            let tag = tag_of(instruction.f1(), true);
+            emitter.note_checked_load(tag, address, format.bytes());
+        }
     });
 }
 
-/// The number that stands in memory, for a register. Goes aside where that does not hold it as a double.
-fn load_number(emitter: &mut Emitter, place: Place, precision: Precision, aside: Block) -> Value {
+/// The check of a load that waits for it: done again where a store has hit that, or others may have written memory.
+fn check(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    (load, format, precision): (CheckedLoad, FloatFormat, Precision),
+    (address, update): (Value, BaseUpdate),
+) {
+    let register = instruction.f1();
+    let kept = double(emitter, register);
+    let is_single = kept.is_single && format == FloatFormat::Single;
+    let place = find_for_load(emitter, address, format.bytes(), LoadKind::Normal);
+    let updated = update_base(emitter, instruction, address, update);
+    emitter.load_or_leave((register, is_single), |emitter, asides| {
+        let [again, join] = [(); 2].map(|()| emitter.builder.create_block());
+        let value = emitter.builder.append_block_param(join, F64);
+        let stands = emitter.builder.use_var(load.stands);
+        let is_hit = emitter.ins().icmp_imm_u(IntCC::Equal, stands, 0);
+        emitter.unless(is_hit, again);
+        let is_shared = emitter.load_state(I64, layout::SHARED);
+        let stands = [kept.value.into()];
+        emitter.ins().brif(is_shared, again, &[], join, &stands);
+        load_again(emitter, register, (again, join), |emitter| {
+            load_number(emitter, place, precision, asides)
+        });
+        made(emitter, updated);
+        value
+    });
+}
+
+/// Emits in a block what loads a double to a register once more, and goes on in another one.
+fn load_again(
+    emitter: &mut Emitter,
+    register: u8,
+    (again, join): (Block, Block),
+    load: impl FnOnce(&mut Emitter) -> Value,
+) {
+    let was_rare = replace(&mut emitter.known.is_rare, true);
+    emitter.begin(again);
+    let before = emitter.known.floats.clone();
+    let loaded = load(emitter);
+    advanced::count_failed(emitter);
+    write_double(emitter, register, loaded);
+    emitter.ins().jump(join, &[loaded.into()]);
+    emitter.known.is_rare = was_rare;
+    emitter.begin(join);
+    emitter.known.floats.meet(&before);
+}
+
+/// The number that stands in memory, for a register. Goes to one of two blocks where the access is unusual, or where a
+/// register does not hold the number as a double.
+fn load_number(
+    emitter: &mut Emitter,
+    place: Place,
+    precision: Precision,
+    [aside, unusual]: [Block; 2],
+) -> Value {
     let (flags, host) = place.enter(emitter, aside);
+    if precision.host == I64 && emitter.may_raise_by_loading() {
+        let value = emitter.ins().load(F64, flags, host, 0);
+        // The host raises an exception where it is denormal.
+        let is_nan = emitter.ins().fcmp(FloatCC::Unordered, value, value);
+        emitter.unless(is_nan, unusual);
+        emitter.note_number(value);
+        emitter.known.floats.note_unlooked();
+        return value;
+    }
     let bits = emitter.ins().load(precision.host, flags, host, 0);
     let bits = match precision.host {
         I64 => bits,
         _ => emitter.ins().uextend(I64, bits),
     };
-    precision.loaded(emitter, bits, aside)
+    precision.loaded(emitter, bits, unusual)
 }
 
 /// `ldf.c.clr`: a load that is done where the advanced load to its register no longer stands, or others may have
@@ -113,15 +185,10 @@ fn check_load(
         emitter
             .ins()
             .brif(is_shared, again, &[], join, &[kept.value.into()]);
-        emitter.begin(again);
-        let before = emitter.known.floats.clone();
         // Another check finds nothing to forget.
-        let loaded = load_number(emitter, place, precision, aside);
-        advanced::count_failed(emitter);
-        write_double(emitter, register, loaded);
-        emitter.ins().jump(join, &[loaded.into()]);
-        emitter.begin(join);
-        emitter.known.floats.meet(&before);
+        load_again(emitter, register, (again, join), |emitter| {
+            load_number(emitter, place, precision, [aside; 2])
+        });
         made(emitter, updated);
         value
     });

@@ -16,7 +16,7 @@ pub mod parallel;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F64, I32, I64};
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlagsData, Type, Value};
-use sidestep_ia64::encoding::Instruction;
+use sidestep_ia64::encoding::{Effects, FloatFormat, Instruction, LoadKind, Operation, Resource};
 use sidestep_ia64::float::register::{EXPONENT_BIAS, EXPONENT_INTEGER};
 use sidestep_ia64::layout::{self, FLOATING_DOUBLE, FLOATING_STEP};
 use sidestep_ia64::registers::status::psr;
@@ -115,8 +115,13 @@ fn load_settled_words(emitter: &mut Emitter, register: u8) -> (Register, Value) 
     (parts.into(), is_double)
 }
 
-/// Writes the two words of a register, and nothing else.
-fn store_words(emitter: &mut Emitter, register: u8, [first, second]: [Value; 2]) {
+/// Writes the two words of a register that holds no double, and nothing else.
+fn store_words(emitter: &mut Emitter, register: u8, words: [Value; 2]) {
+    emitter.known.floats.note_stored(register & 127, false);
+    store_both(emitter, register, words);
+}
+
+fn store_both(emitter: &mut Emitter, register: u8, [first, second]: [Value; 2]) {
     let (address, offset) = place(emitter, register);
     let flags = emitter.floating_memory();
     emitter.ins().store(flags, first, address, offset);
@@ -239,14 +244,22 @@ fn deliver_integer_among(
 /// As [`write`], of a double.
 fn write_double(emitter: &mut Emitter, register: u8, value: Value) {
     emitter.known.floats.note(register, None);
-    store_double(emitter, register, value);
+    match emitter.known.floats.is_stored(register & 127) {
+        true => {
+            let (address, offset) = place(emitter, register);
+            let flags = emitter.floating_memory();
+            emitter.ins().store(flags, value, address, offset);
+        }
+        false => store_double(emitter, register, value),
+    }
+    emitter.known.floats.note_stored(register & 127, true);
     mark_written(emitter, register);
 }
 
 /// Writes the two words of a register that holds a double, and nothing else.
 fn store_double(emitter: &mut Emitter, register: u8, value: Value) {
     let form = emitter.constant(FLOATING_DOUBLE.cast_signed());
-    store_words(emitter, register, [value, form]);
+    store_both(emitter, register, [value, form]);
 }
 
 /// As [`write_double`], of a double that is no NaN, which is noted next: memory may get it later.
@@ -376,8 +389,7 @@ impl Precision {
         emitter.ins().icmp_imm_u(IntCC::Equal, others, 0)
     }
 
-    /// Goes aside where a number in memory is none that stands in its register as a double: a denormal or a NaN, or of
-    /// single precision an infinity.
+    /// Goes aside where a number in memory is none that stands in its register as a double: a denormal or a NaN.
     fn unless_double(self, emitter: &mut Emitter, bits: Value, aside: Block) {
         let is_unusual = self.is_at_an_end(emitter, bits, 1);
         let [unusual, rest] = [(); 2].map(|()| emitter.builder.create_block());
@@ -387,15 +399,10 @@ impl Precision {
         let magnitude = emitter
             .ins()
             .ishl_imm_u(bits, 64 - self.fraction_bits - self.exponent_bits);
-        let is_other = match self.host {
-            I64 => {
-                let infinity = emitter.constant(f64::INFINITY.to_bits().cast_signed() << 1);
-                let is_finite = emitter.ins().icmp(IntCC::NotEqual, magnitude, infinity);
-                let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, magnitude, 0);
-                emitter.ins().band_not(is_finite, is_zero)
-            }
-            _ => magnitude,
-        };
+        let infinity = emitter.constant(self.special() << (64 - self.exponent_bits));
+        let is_finite = emitter.ins().icmp(IntCC::NotEqual, magnitude, infinity);
+        let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, magnitude, 0);
+        let is_other = emitter.ins().band_not(is_finite, is_zero);
         emitter.back_unless(is_other, aside, rest);
         emitter.begin(rest);
     }
@@ -555,6 +562,21 @@ fn is_not_well_above(emitter: &mut Emitter, value: Value, precision: Precision) 
     precision.is_at_an_end(emitter, bits, 3)
 }
 
+/// Whether an instruction may be emitted where the host may have raised an exception for which nobody has looked: it
+/// does so itself, or takes denormals for what they are. Control goes elsewhere by none of them.
+pub fn goes_without_look(emitter: &Emitter, instruction: &Instruction) -> bool {
+    match instruction.operation {
+        Operation::FloatMultiplyAdd { .. } => arithmetic::looks_for_exceptions(emitter, instruction),
+        Operation::StoreFloat { format, .. } => matches!(format, FloatFormat::Single | FloatFormat::Double),
+        Operation::LoadFloat { .. } | Operation::LoadFloatPair { .. } => true,
+        _ => {
+            let sources = instruction.sources();
+            let reads = sources.iter().any(|source| matches!(source, Resource::Float(_)));
+            !reads && !instruction.effects().contains(Effects::TRANSFERS)
+        }
+    }
+}
+
 /// Emits an instruction that delivers a double to f1, which `common` answers: one of
 /// single precision in any case if `is_single`; the rest is as for [`Emitter::deliver`].
 fn deliver(
@@ -565,6 +587,29 @@ fn deliver(
     common: impl FnOnce(&mut Emitter, Block) -> Value,
 ) {
     deliver_settled(emitter, instruction, (is_single, false), rare, common);
+}
+
+/// As [`deliver`], of an instruction that loads it, which `common` answers or goes to one of two blocks: where the access
+/// is unusual, or the number.
+fn deliver_loaded(
+    emitter: &mut Emitter,
+    instruction: &Instruction,
+    (kind, is_single): (LoadKind, bool),
+    common: impl FnOnce(&mut Emitter, [Block; 2]) -> Value,
+) {
+    // Speculative ones are done in vain, too.
+    if kind == LoadKind::Speculative || !emitter.has_exceptions() || !emitter.has_windows() {
+        return deliver(emitter, instruction, is_single, None, |emitter, aside| {
+            common(emitter, [aside; 2])
+        });
+    }
+    let register = instruction.f1() & 127;
+    emitter.load_or_leave((register, is_single), |emitter, asides| {
+        let value = common(emitter, asides);
+        keep_double(emitter, register, value);
+        value
+    });
+    emitter.known.floats.mark(modified(register));
 }
 
 /// As [`deliver`], but that the block is left to the interpreter where something is unusual if FPSR `is_settled`.
