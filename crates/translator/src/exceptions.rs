@@ -7,6 +7,9 @@
 //! the exception where units look for it and masks all of them until the run ends. So the operation is executed once
 //! more, delivers what IEEE 754 says, and the look behind it leaves the unit. A run is stopped once at most, whoever
 //! raises the exception: what does not look loses nothing but time.
+//!
+//! A double that is loaded raises one where it is denormal. It stands in its register as a double then, which is looked
+//! for before anything computes with it, and [`enter`] makes an image of it where a run ends.
 
 use std::cell::Cell;
 use std::ptr;
@@ -97,9 +100,9 @@ mod control {
     /// As for what is called.
     pub unsafe fn enter(enter: Enter, processor: *mut Processor, code: *const u8) -> i64 {
         let answer: i64;
-        // SAFETY: as the caller says of the call. The controls are again what they were. Meanwhile functions of ours run
-        // that the unit calls: an exception that they raise is masked and the instruction executed once more, so they
-        // compute what they always do.
+        // SAFETY: as the caller says of the call. The controls are again what they were. Meanwhile functions of ours
+        // run that the unit calls: an exception that they raise is masked and the instruction executed once more, so
+        // they compute what they always do.
         unsafe {
             asm!(
                 "ldmxcsr [rip + {raising}]",

@@ -214,6 +214,9 @@ pub fn set_resumption(resumption: fn(usize) -> Option<usize>) {
     RESUMPTION.get_or_init(|| resumption);
 }
 
+/// The last of SIGFPE's codes that are of integers (`FPE_INTOVF`).
+const INTEGER_OVERFLOW: i32 = 2;
+
 /// What masks exceptions that emitted code raises, see [`Engine::masking`](crate::engine::Engine::masking).
 static MASKING: OnceLock<fn(&mut u32) -> bool> = OnceLock::new();
 
@@ -245,7 +248,8 @@ unsafe extern "C" fn on_signal(
 ) {
     // SAFETY: the kernel passes a valid siginfo and context to a handler with SA_SIGINFO.
     let (information, context) = unsafe { (*information, &mut *context) };
-    if signal == libc::SIGFPE && information.code() > 0 && mask_exceptions(context) {
+    let is_exception = signal == libc::SIGFPE && information.code() > INTEGER_OVERFLOW;
+    if is_exception && mask_exceptions(context) {
         return;
     }
     let instruction = &mut context.uc_mcontext.gregs[libc::REG_RIP as usize];

@@ -337,8 +337,8 @@ impl Emitter<'_, '_> {
         self.has_exceptions() && self.index < last
     }
 
-    /// Notes that a value is a double wherever it is at hand: control goes elsewhere for good where it would be none. So
-    /// it is not one that was at hand before.
+    /// Notes that a value is a double wherever it is at hand: control goes elsewhere for good where it would be none.
+    /// So it is not one that was at hand before.
     pub fn note_number(&mut self, value: Value) {
         self.numbers.insert(value);
     }

@@ -229,10 +229,11 @@ impl Emitter<'_, '_> {
         instruction: &Instruction,
         unconditional: bool,
         (executed, rare): (Option<Value>, Option<Value>),
-        result: Value,
+        result: impl FnOnce(&mut Self) -> Value,
     ) {
         let targets = [instruction.p1(), instruction.p2()];
         if let (None, None) = (executed, rare) {
+            let result = result(self);
             return self.set_complementary(targets[0], targets[1], result);
         }
         let (kept, executed) = match unconditional {
@@ -247,20 +248,26 @@ impl Emitter<'_, '_> {
         let join = self.builder.create_block();
         let written = [(); 2].map(|()| self.builder.append_block_param(join, I8));
         if let Some(executed) = executed {
-            let old = targets.map(|target| self.predicate(target).unwrap_or(result).into());
+            let old = targets.map(|target| {
+                let predicate = self.predicate(target);
+                predicate.unwrap_or_else(|| self.ins().iconst(I8, 1)).into()
+            });
             let then = self.builder.create_block();
             self.ins().brif(executed, then, &[], join, &old);
             self.begin(then);
         }
+        let aside = rare.map(|rare| {
+            let aside = self.builder.create_block();
+            self.unless(rare, aside);
+            aside
+        });
+        let result = result(self);
         let opposite = self.not(result);
         let results = [result, opposite].map(|value| only_kept(self, value).into());
-        match rare {
-            None => {
-                self.ins().jump(join, &results);
-            }
-            Some(rare) => {
-                let aside = self.builder.create_block();
-                self.ins().brif(rare, aside, &[], join, &results);
+        self.ins().jump(join, &results);
+        match aside {
+            None => {}
+            Some(aside) => {
                 let before = self.known.clone();
                 self.known.is_rare = true;
                 self.begin(aside);

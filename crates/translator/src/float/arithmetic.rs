@@ -4,7 +4,9 @@
 //! The host computes where [`StatusRegister::host_controls`] says that it may, every operand is a normal value or a
 //! zero of the precision, and the result is a normal value above the smallest exponent: so neither V, D, O nor U can
 //! be raised, and the sign of a zero is not asked for. I is set already, or error terms prove that the result is
-//! exact. All else is the interpreter's: an operand that is no number is a NaN, and so is the result then.
+//! exact. All else is the interpreter's: an operand that is no number is a NaN, and so is the result then. Where the
+//! host tells of it by [exceptions](crate::exceptions), operands and results are not looked at: then zeros and
+//! infinities are usual as well.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8, I64};
@@ -412,8 +414,10 @@ pub fn compare(
     let mut rare = None;
     let [a, b] =
         [instruction.f2(), instruction.f3()].map(|register| number(emitter, register, &mut rare).value);
-    let result = emitter.ins().fcmp(condition, a, b);
-    emitter.compare_numbers(instruction, unconditional, (executed, rare), result);
+    // The host raises an exception where one is none.
+    emitter.compare_numbers(instruction, unconditional, (executed, rare), |emitter| {
+        emitter.ins().fcmp(condition, a, b)
+    });
 }
 
 /// `fmin`, `fmax`, `famin`, `famax` of numbers, which raise nothing: f3 where none is the one that is wanted.
@@ -425,17 +429,17 @@ pub fn extremum(emitter: &mut Emitter, instruction: &Instruction, select: Extrem
         let mut rare = None;
         let [a, b] =
             [instruction.f2(), instruction.f3()].map(|register| number(emitter, register, &mut rare));
-        let [one, other] = [a, b].map(|Double { value, .. }| match select {
-            Extremum::Minimum | Extremum::Maximum => value,
-            Extremum::AbsoluteMinimum | Extremum::AbsoluteMaximum => emitter.ins().fabs(value),
-        });
         let condition = match select {
             Extremum::Minimum | Extremum::AbsoluteMinimum => FloatCC::LessThan,
             Extremum::Maximum | Extremum::AbsoluteMaximum => FloatCC::GreaterThan,
         };
-        let is_first = emitter.ins().fcmp(condition, one, other);
         let is_single = a.is_single && b.is_single;
         deliver(emitter, instruction, is_single, rare, |emitter, _| {
+            let [one, other] = [a, b].map(|Double { value, .. }| match select {
+                Extremum::Minimum | Extremum::Maximum => value,
+                Extremum::AbsoluteMinimum | Extremum::AbsoluteMaximum => emitter.ins().fabs(value),
+            });
+            let is_first = emitter.ins().fcmp(condition, one, other);
             emitter.ins().select(is_first, a.value, b.value)
         });
     });
@@ -471,7 +475,7 @@ pub fn classify(emitter: &mut Emitter, instruction: &Instruction, unconditional:
         (Classes::INFINITY, is_infinite),
     ]);
     let result = emitter.ins().band(sign, class);
-    emitter.compare_numbers(instruction, unconditional, (executed, rare), result);
+    emitter.compare_numbers(instruction, unconditional, (executed, rare), |_| result);
 }
 
 /// `fcvt.fx` and `fcvt.fxu` of numbers that a signed integer holds.

@@ -506,7 +506,8 @@ pub fn at_hand(emitter: &mut Emitter, register: u8) -> Value {
     double(emitter, register).value
 }
 
-/// The bits of a register's value as a double, and whether it holds no normal value or zero as doubles are loaded.
+/// The bits of a register's value as a double, and whether it holds no normal value, zero or infinity as doubles are
+/// loaded.
 fn double_bits(emitter: &mut Emitter, register: Register) -> (Value, Value) {
     let biased = emitter.ins().band_imm_u(register.sign_exponent, EXPONENT_MASK);
     let exponent = emitter.ins().iadd_imm_s(biased, -DOUBLE.rebias());
@@ -526,11 +527,17 @@ fn double_bits(emitter: &mut Emitter, register: Register) -> (Value, Value) {
     let magnitude = emitter.ins().bor(biased, register.significand);
     let is_zero = emitter.ins().icmp_imm_u(IntCC::Equal, magnitude, 0);
     let is_unusual = emitter.ins().band_not(is_unusual, is_zero);
+    // The integer bit alone under the last exponent.
+    let beyond = emitter.ins().bxor_imm_u(biased, EXPONENT_MASK);
+    let beyond = emitter.ins().bor(beyond, others);
+    let is_infinite = emitter.ins().icmp_imm_u(IntCC::Equal, beyond, 0);
+    let is_unusual = emitter.ins().band_not(is_unusual, is_infinite);
     let exponent = emitter.ins().ishl_imm_u(exponent, DOUBLE.fraction_bits);
     let fraction = emitter.ins().ushr_imm_u(others, 63 - DOUBLE.fraction_bits);
     let number = emitter.ins().bor(exponent, fraction);
-    let zero = emitter.constant(0);
+    let [zero, infinity] = [0, DOUBLE.special() << DOUBLE.fraction_bits].map(|bits| emitter.constant(bits));
     let number = emitter.ins().select(is_zero, zero, number);
+    let number = emitter.ins().select(is_infinite, infinity, number);
     let sign = emitter.ins().ishl_imm_u(register.sign_exponent, 63 - SIGN_SHIFT);
     let sign = emitter.ins().band(sign, integer_bit);
     (emitter.ins().bor(number, sign), is_unusual)
@@ -589,8 +596,8 @@ fn deliver(
     deliver_settled(emitter, instruction, (is_single, false), rare, common);
 }
 
-/// As [`deliver`], of an instruction that loads it, which `common` answers or goes to one of two blocks: where the access
-/// is unusual, or the number.
+/// As [`deliver`], of an instruction that loads it, which `common` answers or goes to one of two blocks: where the
+/// access is unusual, or the number.
 fn deliver_loaded(
     emitter: &mut Emitter,
     instruction: &Instruction,
