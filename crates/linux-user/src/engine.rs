@@ -31,8 +31,8 @@ pub trait Engine: Debug + Send + Sync {
     }
 
     /// What masks the host's floating-point exceptions in MXCSR of a thread for which the host has raised SIGFPE, and
-    /// answers false where the engine has not had them raised; a signal handler asks, from now on. `None` where it never
-    /// has.
+    /// answers false where the engine has not had them raised; a signal handler asks, from now on. `None` where it
+    /// never has.
     fn masking(&self) -> Option<fn(&mut u32) -> bool> {
         None
     }

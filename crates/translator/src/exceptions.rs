@@ -1,12 +1,12 @@
 //! Exceptions of the host's floating-point unit, by which emitted code learns that an operation was not a usual one
 //! without looking at its operands and its result.
 //!
-//! While units run, all exceptions but the one for inexact results are unmasked: an operation on a signalling NaN, which
-//! stands for [no double at hand](crate::emitter::NO_DOUBLE), one whose result is no normal value, no zero and no
-//! infinity of infinities, and an invalid one stop the host with SIGFPE. The process' handler asks [`mask`], which notes
-//! the exception where units look for it and masks all of them until the run ends. So the operation is executed once
-//! more, delivers what IEEE 754 says, and the look behind it leaves the unit. A run is stopped once at most, whoever
-//! raises the exception: what does not look loses nothing but time.
+//! While units run, all exceptions but the one for inexact results are unmasked: an operation on a signalling NaN,
+//! which stands for [no double at hand](crate::emitter::NO_DOUBLE), one whose result is no normal value, no zero and no
+//! infinity of infinities, and an invalid one stop the host with SIGFPE. The process' handler asks [`mask`], which
+//! notes the exception where units look for it and masks all of them until the run ends. So the operation is executed
+//! once more, delivers what IEEE 754 says, and the look behind it leaves the unit. A run is stopped once at most,
+//! whoever raises the exception: what does not look loses nothing but time.
 //!
 //! A double that is loaded raises one where it is denormal. It stands in its register as a double then, which is looked
 //! for before anything computes with it, and [`enter`] makes an image of it where a run ends.
@@ -47,8 +47,8 @@ fn mask(controls: &mut u32) -> bool {
         return false;
     }
     *controls |= control::MASKED;
-    // SAFETY: the word is the processor's that the thread executes, which lives as long as units run. Emitted code alone
-    // uses it meanwhile, and reads it each time.
+    // SAFETY: the word is the processor's that the thread executes, which lives as long as units run. Emitted code
+    // alone uses it meanwhile, and reads it each time.
     unsafe { word.write_volatile(1) };
     true
 }

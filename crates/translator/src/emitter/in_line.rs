@@ -54,8 +54,8 @@ impl Emitter<'_, '_> {
         self.known.settled = Slots::default();
     }
 
-    /// Emits an instruction that loads a double from windows to `register`, which `common` answers. The block is left to
-    /// the interpreter where that goes to one of two blocks: where the access is unusual, or the number.
+    /// Emits an instruction that loads a double from windows to `register`, which `common` answers. The block is left
+    /// to the interpreter where that goes to one of two blocks: where the access is unusual, or the number.
     pub fn load_or_leave(
         &mut self,
         (register, is_single): (u8, bool),

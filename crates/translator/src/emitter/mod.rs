@@ -57,8 +57,8 @@ pub const PERFORMED_RAISED: i64 = 1;
 /// It has taken a branch, and the processor is at its target.
 pub const PERFORMED_BRANCH: i64 = 2;
 
-/// The bits of what stands for a double that is not at hand, the only NaN that does: a signalling one, on which the host
-/// does no arithmetic without raising an exception.
+/// The bits of what stands for a double that is not at hand, the only NaN that does: a signalling one, on which the
+/// host does no arithmetic without raising an exception.
 pub const NO_DOUBLE: i64 = 0x7ff4 << 48;
 /// What the function that performs an operation which delivers a double answers in place of the double's bits, which
 /// are none of a NaN: it has raised a fault.
