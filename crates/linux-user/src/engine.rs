@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use sidestep_ia64::Driver;
 
 use crate::code_names::CodeNames;
+pub use crate::host::signals::HostExceptions;
 
 /// Runs the threads of a process, and tells at its end what came of it. What a program does must not depend on it.
 pub trait Engine: Debug + Send + Sync {
@@ -30,10 +31,9 @@ pub trait Engine: Debug + Send + Sync {
         None
     }
 
-    /// What masks the host's floating-point exceptions in MXCSR of a thread for which the host has raised SIGFPE, and
-    /// answers false where the engine has not had them raised; a signal handler asks, from now on. `None` where it
+    /// What is asked, from now on, of the floating-point exceptions that the engine has the host raise. `None` where it
     /// never has.
-    fn masking(&self) -> Option<fn(&mut u32) -> bool> {
+    fn host_exceptions(&self) -> Option<HostExceptions> {
         None
     }
 

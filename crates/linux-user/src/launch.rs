@@ -152,8 +152,8 @@ fn run_under<T>(
     if let Some(resumption) = launch.options.engine.as_deref().and_then(Engine::resumption) {
         signals::set_resumption(resumption);
     }
-    if let Some(masking) = launch.options.engine.as_deref().and_then(Engine::masking) {
-        signals::set_masking(masking);
+    if let Some(exceptions) = launch.options.engine.as_deref().and_then(Engine::host_exceptions) {
+        signals::set_exceptions(exceptions);
     }
     let ignored = ignored_on_entry(launch.pipe_ignored);
     let memory = Arc::new(Memory::new().map_err(LaunchError::Reserve)?);

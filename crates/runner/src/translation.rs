@@ -9,7 +9,7 @@ use sidestep_ia64::execution::{Drivers, Untimed};
 use sidestep_ia64::{Driver, Exit, Processor};
 use sidestep_itanium2::Pipeline;
 use sidestep_linux_user::code_names::CodeNames;
-use sidestep_linux_user::engine::Engine;
+use sidestep_linux_user::engine::{Engine, HostExceptions};
 use sidestep_translator::{Background, LockStep, PerfMap, Settings, Statistics, Translator, TranslatorError};
 
 use crate::program::{Executor, Executors};
@@ -218,8 +218,12 @@ impl Engine for Translation {
         Some(sidestep_translator::resumption)
     }
 
-    fn masking(&self) -> Option<fn(&mut u32) -> bool> {
-        Some(sidestep_translator::catch_exceptions())
+    fn host_exceptions(&self) -> Option<HostExceptions> {
+        sidestep_translator::catch_exceptions();
+        Some(HostExceptions {
+            mask: sidestep_translator::mask_exceptions,
+            permit: sidestep_translator::permit_exceptions,
+        })
     }
 
     fn permits_deep_register_stack(&self) -> bool {

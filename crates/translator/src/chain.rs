@@ -143,6 +143,11 @@ pub fn followed(processor: &mut Processor) -> u64 {
     *Word::Followed.of(processor)
 }
 
+/// Has units of the run that begins find an exception.
+pub fn note_raised(processor: &mut Processor) {
+    *Word::Exception.of(processor) = 1;
+}
+
 /// Whether the host's floating-point unit has raised an exception in the run.
 pub fn has_raised(processor: &mut Processor) -> bool {
     *Word::Exception.of(processor) != 0

@@ -70,7 +70,7 @@ impl Surroundings {
             marked: of_program(processor.status & (psr::MFL | psr::MFH)),
             fpsr: of_program(processor.application(FPSR)),
             is_settled: !is_system,
-            has_exceptions: exceptions::are_caught_for(processor),
+            has_exceptions: exceptions::are_raised_for(processor),
         }
     }
 }

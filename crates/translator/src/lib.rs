@@ -54,7 +54,7 @@ mod unit;
 
 pub use background::Background;
 pub use compiler::CompilerError;
-pub use exceptions::catch_exceptions;
+pub use exceptions::{catch_exceptions, mask_exceptions, permit_exceptions};
 pub use lock_step::LockStep;
 pub use perf_map::PerfMap;
 pub use resumption::resumption;

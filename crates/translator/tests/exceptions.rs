@@ -123,6 +123,28 @@ fn every_combination_of_numbers_leaves_what_it_leaves_interpreted() {
     assert!(left_over > 100, "{left_over}");
 }
 
+/// As one does that blocks SIGFPE for a while.
+#[test]
+fn a_thread_that_may_raise_exceptions_now_and_then_leaves_the_same() {
+    raised::raise();
+    for one in numbers() {
+        for other in numbers() {
+            let numbers = [one, other, double(1.5)];
+            let (mut translator, mut turn) = (translator(), 0);
+            let interpreted = end(machine(numbers, Flags::INEXACT), &mut |processor, limit| {
+                processor.run(limit)
+            });
+            let translated = end(machine(numbers, Flags::INEXACT), &mut |processor, limit| {
+                turn += 1;
+                sidestep_translator::permit_exceptions(turn % 3 == 0);
+                processor.run_with(limit.min(INSTRUCTIONS), &mut translator, &mut ())
+            });
+            assert!(interpreted == translated, "{numbers:?}");
+        }
+    }
+    sidestep_translator::permit_exceptions(true);
+}
+
 /// Rust expects the controls of the host that a process begins with.
 #[cfg(target_arch = "x86_64")]
 #[test]

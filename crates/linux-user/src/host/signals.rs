@@ -7,8 +7,9 @@
 //! most one signal waits here, the kernel keeps the queue, and its order and priorities are the guest's.
 //!
 //! `SIGSEGV` and `SIGBUS` stay unblocked, since the host raises them for faults in
-//! [`guarded_copy`](super::guarded_copy), and `SIGFPE`, since an engine may have it raised; when they are *sent* they
-//! have a place of their own in the inbox, and the guest's mask is honoured at delivery.
+//! [`guarded_copy`](super::guarded_copy); when they are *sent* they have a place of their own in the inbox, and the
+//! guest's mask is honoured at delivery. `SIGFPE` is blocked when the guest blocks it: an engine is told then that it
+//! must not have it raised.
 //!
 //! Dispositions belong to the process, so this is the one module that cannot serve two guests in one process.
 //! The inbox is found through a thread-local pointer; a thread without one drops the signal.
@@ -34,14 +35,11 @@ pub const fn set_of(signal: i32) -> SignalSet {
     1 << (signal - 1)
 }
 
-/// Signals that the host raises while guests run, and that it must always catch and never block.
+/// Signals that the host raises while guests run, and that it must always catch.
 pub const RAISED_BY_HOST: [i32; 3] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE];
 
-/// The set of them.
-const NEVER_BLOCKED: SignalSet = {
-    let [segment, bus, floating] = RAISED_BY_HOST;
-    set_of(segment) | set_of(bus) | set_of(floating)
-};
+/// Signals that the host must never block.
+const NEVER_BLOCKED: SignalSet = set_of(libc::SIGSEGV) | set_of(libc::SIGBUS);
 
 /// `siginfo_t` as the kernel writes it.
 #[repr(C, align(8))]
@@ -217,23 +215,33 @@ pub fn set_resumption(resumption: fn(usize) -> Option<usize>) {
 /// The last of SIGFPE's codes that are of integers (`FPE_INTOVF`).
 const INTEGER_OVERFLOW: i32 = 2;
 
-/// What masks exceptions that emitted code raises, see [`Engine::masking`](crate::engine::Engine::masking).
-static MASKING: OnceLock<fn(&mut u32) -> bool> = OnceLock::new();
+/// What an engine is asked that has the host raise floating-point exceptions.
+#[derive(Clone, Copy, Debug)]
+pub struct HostExceptions {
+    /// Masks the exceptions in MXCSR of a thread for which the host has raised SIGFPE. Answers false where the engine
+    /// has not had it raised. A signal handler calls it.
+    pub mask: fn(&mut u32) -> bool,
+    /// Says whether the engine may have exceptions raised in the calling thread, which may block SIGFPE.
+    pub permit: fn(bool),
+}
 
-/// Has a function mask the floating-point exceptions that emitted code raises. What was said first holds for the
+/// What is asked of the floating-point exceptions that emitted code raises.
+static EXCEPTIONS: OnceLock<HostExceptions> = OnceLock::new();
+
+/// Says what is asked of the floating-point exceptions that emitted code raises. What was said first holds for the
 /// process.
-pub fn set_masking(masking: fn(&mut u32) -> bool) {
-    MASKING.get_or_init(|| masking);
+pub fn set_exceptions(exceptions: HostExceptions) {
+    EXCEPTIONS.get_or_init(|| exceptions);
 }
 
 /// Has the engine mask what a thread has raised, and answers whether it has.
 fn mask_exceptions(context: &mut libc::ucontext_t) -> bool {
     // SAFETY: where the kernel says that there are the floating-point registers, they are; the handler has them alone.
     let registers = unsafe { context.uc_mcontext.fpregs.as_mut() };
-    let (masking, registers) = (MASKING.get(), registers);
-    masking
+    let exceptions = EXCEPTIONS.get();
+    exceptions
         .zip(registers)
-        .is_some_and(|(masking, registers)| masking(&mut registers.mxcsr))
+        .is_some_and(|(exceptions, registers)| (exceptions.mask)(&mut registers.mxcsr))
 }
 
 /// Whether somebody says where emitted code goes on.
@@ -299,7 +307,9 @@ unsafe extern "C" fn on_signal(
     }
     let mask = (&raw mut context.uc_sigmask).cast::<SignalSet>();
     // SAFETY: the kernel's signal set is the first 64 bits of the field.
-    unsafe { *mask = !NEVER_BLOCKED };
+    let mask = unsafe { &mut *mask };
+    // What may be raised until then stays so.
+    *mask = !NEVER_BLOCKED & !(set_of(libc::SIGFPE) & !*mask);
 }
 
 /// The signal by which a thread calls another one of its process back: one that the host never blocks.
@@ -484,6 +494,9 @@ pub fn install_fault_handler() {
 /// Sets the host's signal mask of this thread to the guest's; answers the previous one.
 pub fn set_mask(mask: SignalSet) -> SignalSet {
     let mask = host_mask(mask);
+    if let Some(exceptions) = EXCEPTIONS.get() {
+        (exceptions.permit)(mask & set_of(libc::SIGFPE) == 0);
+    }
     let mut old: SignalSet = 0;
     let size = size_of::<SignalSet>() as u64;
     let how = libc::SIG_SETMASK as u64;

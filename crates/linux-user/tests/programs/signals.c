@@ -192,6 +192,11 @@ static void sent_while_computing(void) {
     CHECK(!sigpending(&pending) && sigismember(&pending, SIGFPE));
     sigprocmask(SIG_UNBLOCK, &set, 0);
     CHECK(seen == SIGFPE);
+    sigprocmask(SIG_BLOCK, &set, 0);
+    raise(SIGFPE);
+    struct timespec none = {0};
+    CHECK(sigtimedwait(&set, 0, &none) == SIGFPE && unusual_sum() == expected);
+    sigprocmask(SIG_UNBLOCK, &set, 0);
     signal(SIGFPE, SIG_IGN);
     CHECK(!raise(SIGFPE) && unusual_sum() == expected);
     signal(SIGFPE, SIG_DFL);

@@ -29,7 +29,7 @@ fn catch() {
 unsafe extern "C" fn on_exception(signal: i32, _: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
     // SAFETY: the kernel passes a context with the floating-point registers.
     let controls = unsafe { &mut (*(*context).uc_mcontext.fpregs).mxcsr };
-    if !sidestep_translator::catch_exceptions()(controls) {
+    if !sidestep_translator::mask_exceptions(controls) {
         // SAFETY: the instruction is repeated and ends the test.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
