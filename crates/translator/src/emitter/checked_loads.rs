@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I64};
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use sidestep_ia64::{Processor, layout};
 
 use super::Emitter;
@@ -85,6 +85,16 @@ impl Emitter<'_, '_> {
         let waiting = &mut self.known.checked_loads;
         let place = waiting.iter().position(|load| load.tag == tag)?;
         Some(waiting.remove(place))
+    }
+
+    /// Goes on in `join` with what a load that no longer waits has kept in its register, or in `again` where a store
+    /// has hit that, or others may have written memory.
+    pub fn keep_or_load_again(&mut self, load: &CheckedLoad, kept: Value, (again, join): (Block, Block)) {
+        let stands = self.builder.use_var(load.stands);
+        let is_hit = self.ins().icmp_imm_u(IntCC::Equal, stands, 0);
+        self.unless(is_hit, again);
+        let is_shared = self.load_state(I64, layout::SHARED);
+        self.ins().brif(is_shared, again, &[], join, &[kept.into()]);
     }
 
     /// Enters the loads that wait for their checks in the table, where control leaves before these.

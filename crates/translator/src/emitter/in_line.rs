@@ -265,19 +265,16 @@ impl Emitter<'_, '_> {
         let opposite = self.not(result);
         let results = [result, opposite].map(|value| only_kept(self, value).into());
         self.ins().jump(join, &results);
-        match aside {
-            None => {}
-            Some(aside) => {
-                let before = self.known.clone();
-                self.known.is_rare = true;
-                self.begin(aside);
-                self.complete_registers();
-                let answer = self.call_aside(self.entry.perform);
-                self.raise_if(answer);
-                let delivered = targets.map(|target| self.delivered_predicate(target).into());
-                self.ins().jump(join, &delivered);
-                self.known = before;
-            }
+        if let Some(aside) = aside {
+            let before = self.known.clone();
+            self.known.is_rare = true;
+            self.begin(aside);
+            self.complete_registers();
+            let answer = self.call_aside(self.entry.perform);
+            self.raise_if(answer);
+            let delivered = targets.map(|target| self.delivered_predicate(target).into());
+            self.ins().jump(join, &delivered);
+            self.known = before;
         }
         self.begin(join);
         for (target, value) in targets.into_iter().zip(written) {

@@ -104,12 +104,7 @@ fn check(
     emitter.load_or_leave((register, is_single), |emitter, asides| {
         let [again, join] = [(); 2].map(|()| emitter.builder.create_block());
         let value = emitter.builder.append_block_param(join, F64);
-        let stands = emitter.builder.use_var(load.stands);
-        let is_hit = emitter.ins().icmp_imm_u(IntCC::Equal, stands, 0);
-        emitter.unless(is_hit, again);
-        let is_shared = emitter.load_state(I64, layout::SHARED);
-        let stands = [kept.value.into()];
-        emitter.ins().brif(is_shared, again, &[], join, &stands);
+        emitter.keep_or_load_again(&load, kept.value, (again, join));
         load_again(emitter, register, (again, join), |emitter| {
             load_number(emitter, place, precision, asides)
         });

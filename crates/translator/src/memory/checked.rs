@@ -3,10 +3,8 @@
 use std::mem::replace;
 
 use cranelift_codegen::ir::InstBuilder;
-use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use sidestep_ia64::encoding::{BaseUpdate, Instruction, LoadKind, Size};
-use sidestep_ia64::layout;
 
 use super::{find_for_load, load_extended, made, update_base};
 use crate::advanced;
@@ -30,11 +28,7 @@ pub fn check(
     emitter.access(instruction, |emitter, aside| {
         let [again, join] = [(); 2].map(|()| emitter.builder.create_block());
         let value = emitter.builder.append_block_param(join, I64);
-        let stands = emitter.builder.use_var(load.stands);
-        let is_hit = emitter.ins().icmp_imm_u(IntCC::Equal, stands, 0);
-        emitter.unless(is_hit, again);
-        let is_shared = emitter.load_state(I64, layout::SHARED);
-        emitter.ins().brif(is_shared, again, &[], join, &[kept.into()]);
+        emitter.keep_or_load_again(&load, kept, (again, join));
         let was_rare = replace(&mut emitter.known.is_rare, true);
         emitter.begin(again);
         let (flags, host) = place.enter(emitter, aside);
