@@ -38,13 +38,13 @@ pub unsafe extern "C" fn begin_call(processor: *mut Processor) {
     processor.begin_call();
 }
 
-/// Changes the frame as a return by a branch register does, for emitted code, and answers where it goes.
+/// Changes the frame as a return does, for emitted code.
 ///
 /// # Safety
 /// As [`begin_call`].
-pub unsafe extern "C" fn finish_call(processor: *mut Processor, register: u64) -> u64 {
+pub unsafe extern "C" fn finish_call(processor: *mut Processor) {
     // SAFETY: as the caller says.
     let processor = unsafe { &mut *processor };
     processor.find_frame();
-    processor.finish_call(register as u8)
+    processor.finish_call();
 }

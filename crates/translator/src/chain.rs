@@ -11,13 +11,17 @@ use sidestep_ia64::{Processor, layout};
 /// one's code begins. Answers one of the numbers below.
 pub type Enter = unsafe extern "C" fn(*mut Processor, *const u8) -> i64;
 
-/// The functions that units call where something is rare, which change no register of the host.
+/// The functions that units share.
 #[derive(Clone, Copy)]
-pub struct RareFunctions {
-    /// The one that does what a request says.
+pub struct SharedFunctions {
+    /// The one that does what a request says and changes no register of the host.
     pub preserving: *const u8,
-    /// The one that looks at the advanced loads that a store may have hit.
+    /// The one that looks at the advanced loads that a store may have hit, and changes no register, either.
     pub store_hit: *const u8,
+    /// The one that units of programs jump to with a call.
+    pub call: *const u8,
+    /// The one that they jump to with a return.
+    pub return_: *const u8,
 }
 
 /// What emitted code answers: that the next block follows at the instruction pointer.
@@ -52,6 +56,11 @@ pub enum Word {
     Preserving,
     /// The address of the function that looks at what a store may have hit, a request as well.
     StoreHit,
+    /// The address of the function that calls: changes the frame and goes on with the unit at an address, whose link is
+    /// so many bytes behind the first one.
+    Call,
+    /// The address of the one that returns to an address.
+    Return,
     /// The address of the request; behind it what was answered.
     Request,
     /// What a request is about that is not known when code is emitted.
@@ -88,7 +97,7 @@ pub fn begin(
     remaining: u64,
     flags: [*const AtomicBool; 2],
     links: usize,
-    rare: RareFunctions,
+    shared: SharedFunctions,
 ) {
     let begun = processor.instructions_retired();
     let checkpoint = (begun + remaining.min(CHECKPOINT_PERIOD)).wrapping_sub(CHECKPOINT_MARGIN);
@@ -102,26 +111,30 @@ pub fn begin(
     ] {
         *word.of(processor) = value;
     }
-    begin_any(processor, rare);
+    begin_any(processor, shared);
 }
 
 /// Begins a unit that gathers.
-pub fn begin_gathering(processor: &mut Processor, gathered: *mut Gathered, rare: RareFunctions) {
+pub fn begin_gathering(processor: &mut Processor, gathered: *mut Gathered, shared: SharedFunctions) {
     *Word::Gathered.of(processor) = gathered.expose_provenance() as u64;
-    begin_any(processor, rare);
+    begin_any(processor, shared);
 }
 
 /// What is the same for both.
 fn begin_any(
     processor: &mut Processor,
-    RareFunctions {
+    SharedFunctions {
         preserving,
         store_hit,
-    }: RareFunctions,
+        call,
+        return_,
+    }: SharedFunctions,
 ) {
     for (word, value) in [
         (Word::Preserving, preserving as u64),
         (Word::StoreHit, store_hit as u64),
+        (Word::Call, call as u64),
+        (Word::Return, return_ as u64),
         (Word::Exception, 0),
     ] {
         *word.of(processor) = value;

@@ -22,6 +22,7 @@ use crate::emitter::{
     DELIVERED_FAULT, DELIVERED_OTHER, Emitter, Entry, FloatFunctions, PERFORMED, PERFORMED_BRANCH,
     PERFORMED_RAISED,
 };
+use crate::frames::{self, Code, Leaving};
 use crate::region::Region;
 use crate::resumption::are_resumable;
 use crate::{advanced, call, exceptions, float, operations};
@@ -95,6 +96,10 @@ pub struct SupportCode {
     pub preserving: Vec<u8>,
     /// The one that looks at the advanced loads that a store may have hit.
     pub store_hit: Vec<u8>,
+    /// The one that units of programs jump to with a call.
+    pub call: Vec<u8>,
+    /// The one that they jump to with a return.
+    pub return_: Vec<u8>,
 }
 
 /// Emits functions.
@@ -185,12 +190,20 @@ impl Compiler {
                 enter: self.compile_enter()?,
                 preserving: self.compile_preserving()?,
                 store_hit: self.compile_store_hit()?,
+                call: self.compile_shared(2, |code, leaving, parameters| {
+                    let begin = call::begin_call as *const ();
+                    frames::emit_call(code, leaving, [parameters[0], parameters[1]], begin);
+                })?,
+                return_: self.compile_shared(1, |code, leaving, parameters| {
+                    let finish = call::finish_call as *const ();
+                    frames::emit_return(code, leaving, parameters[0], finish);
+                })?,
             }));
         }
         let support = self.support.clone()?;
         let signatures = (self.unit_signature(), self.perform_signature());
-        let mut call_signature = signature(self.host_convention(), 1);
-        call_signature.returns.clear();
+        let call_signature = self.call_signature();
+        let shared_signatures = [1, 2].map(|parameters| signature(CallConv::Tail, parameters));
         let mut number_signatures = [4, 6].map(|parameters| signature(self.host_convention(), parameters));
         for signature in &mut number_signatures {
             signature.returns.push(AbiParam::new(I64));
@@ -198,7 +211,9 @@ impl Compiler {
         let mut gather_signature = signature(self.host_convention(), 3);
         gather_signature.returns.clear();
         let is_fused = self.is_fused;
-        let decisive = region.control_bits().filter(|_| is_settled).unwrap_or(0);
+        let decisive = region.control_bits().filter(|_| is_settled);
+        let leaves_for_numbers = decisive.is_some();
+        let decisive = decisive.unwrap_or(0);
         let settled = (decisive, fpsr & decisive);
         let mut named = Named::default();
         let unit = self.emit(signatures.0.clone(), |mut builder, _| {
@@ -211,6 +226,7 @@ impl Compiler {
                 unit_signature: builder.import_signature(signatures.0),
                 perform_signature: builder.import_signature(signatures.1),
                 preserving_signature: builder.import_signature(preserving_signature()),
+                shared_signatures: shared_signatures.map(|signature| builder.import_signature(signature)),
                 call_signature: builder.import_signature(call_signature),
                 perform: perform as *const () as i64,
                 begin_call: call::begin_call as *const () as i64,
@@ -229,6 +245,7 @@ impl Compiler {
                 marked: region.marked().filter(|bits| bits & !marked == 0).unwrap_or(0),
                 fpsr,
                 settled,
+                leaves_for_numbers,
                 has_exceptions: has_exceptions && is_settled && region.gathers.is_none(),
             };
             let functions = FloatFunctions {
@@ -314,6 +331,32 @@ impl Compiler {
         })
     }
 
+    /// A function of so many numbers that units of programs jump to, and that goes on with another one.
+    fn compile_shared(
+        &mut self,
+        parameters: usize,
+        body: impl FnOnce(Code, Leaving, &[Value]),
+    ) -> Option<Vec<u8>> {
+        let (unit, change) = (self.unit_signature(), self.call_signature());
+        self.emit(
+            signature(CallConv::Tail, parameters),
+            |mut builder, parameters| {
+                let leaving = Leaving {
+                    unit: builder.import_signature(unit),
+                    change: builder.import_signature(change),
+                };
+                let code = Code {
+                    flags: MemFlagsData::trusted(),
+                    processor: builder.ins().get_pinned_reg(I64),
+                    builder: &mut builder,
+                };
+                body(code, leaving, parameters);
+                builder.seal_all_blocks();
+                builder
+            },
+        )
+    }
+
     /// The code of a function whose body is built behind its first block.
     fn emit(
         &mut self,
@@ -342,6 +385,12 @@ impl Compiler {
 
     fn unit_signature(&self) -> Signature {
         signature(CallConv::Tail, 0)
+    }
+
+    fn call_signature(&self) -> Signature {
+        let mut signature = signature(self.host_convention(), 1);
+        signature.returns.clear();
+        signature
     }
 
     fn perform_signature(&self) -> Signature {

@@ -233,7 +233,7 @@ fn held<P: Places>(nodes: &[Arc<Node>], loops: &[usize]) -> Vec<P> {
     let blocks = nodes.iter().enumerate().map(|(index, node)| {
         let (used, changed) = used_and_changed::<P>(node);
         let end = changed.len() - 1;
-        let returns = node.return_points().map(|place| (end, place));
+        let returns = node.calls().map(|(_, behind)| (end, behind));
         let ways = node.ways().chain(returns).filter_map(|(with, place)| {
             let next = index_of(place).filter(|&next| loops[next] == loops[index])?;
             // What a branch changes it changes where it is taken, too.

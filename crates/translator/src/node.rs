@@ -30,12 +30,6 @@ impl Node {
             .then_some(address | u64::from(slot))
     }
 
-    /// The places on its page at which execution may go on behind it.
-    pub fn successors(&self) -> impl Iterator<Item = u64> {
-        let ways = self.ways().map(|(_, place)| place);
-        ways.chain(self.return_points())
-    }
-
     /// Where its branches and its end lead on its page, each with the operation that goes there.
     pub fn ways(&self) -> impl Iterator<Item = (usize, u64)> {
         let instructions = self.block.instructions.iter().enumerate();
@@ -50,12 +44,24 @@ impl Node {
         branches.chain(end.map(move |place| (leaving, place)))
     }
 
-    /// The places on its page at which execution goes on when what it calls returns.
-    pub fn return_points(&self) -> impl Iterator<Item = u64> {
+    /// The places on its page that its calls lead to, as far as they are known, each with the one at which execution
+    /// goes on when what was called returns.
+    pub fn calls(&self) -> impl Iterator<Item = (u64, u64)> {
         self.block.instructions.iter().filter_map(|entry| {
             let instruction = entry.decoded.instruction.as_ref().ok()?;
-            let calls = matches!(instruction.operation, Operation::Call { .. });
-            self.at(i64::from(entry.bundle) * 16 + 16, 0).filter(|_| calls)
+            let is_call = matches!(instruction.operation, Operation::Call { .. });
+            let offset = branch_offset(instruction, entry.bundle).filter(|_| is_call)?;
+            let behind = self.at(i64::from(entry.bundle) * 16 + 16, 0)?;
+            Some((self.at(offset, 0)?, behind))
+        })
+    }
+
+    /// Whether it may return from a call.
+    pub fn returns(&self) -> bool {
+        let mut instructions = self.block.instructions.iter();
+        instructions.any(|entry| {
+            let instruction = entry.decoded.instruction.as_ref();
+            instruction.is_ok_and(|instruction| matches!(instruction.operation, Operation::Return))
         })
     }
 

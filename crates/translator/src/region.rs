@@ -1,7 +1,8 @@
 //! Regions: which blocks are translated together, where control goes between them, and what loops keep in registers.
 //!
 //! A region grows from its root, a hot block, along the direct branches and the ends of its blocks, over blocks of the
-//! same page that have been executed as well. Its nodes are whole blocks, as the interpreter divides them: what the
+//! same page that have been executed as well; over the places behind calls only where what is called is a part of it
+//! up to its return. Its nodes are whole blocks, as the interpreter divides them: what the
 //! interpreter does between two blocks, translated code does there, too.
 
 use std::sync::Arc;
@@ -25,8 +26,8 @@ pub struct Region {
     pub held_doubles: Vec<FloatRegisters>,
     /// For each, what of it is in a tight loop.
     pub tight_loops: Vec<Option<Member>>,
-    /// The nodes at which execution goes on behind calls.
-    pub return_points: Vec<usize>,
+    /// For each, the nodes behind calls at which execution may go on when it returns.
+    pub return_points: Vec<Vec<usize>>,
     /// For each, whether one place alone leads to it, and that is in a node before it or, to the root, outside.
     pub has_one_way_in: Vec<bool>,
     /// The guest's address of the root's first bundle; of a program, whose code stays where it is.
@@ -48,13 +49,21 @@ impl Region {
         let mut size = root.block.instructions.len();
         let mut nodes = vec![root];
         let mut stay_long = vec![false];
+        let mut tried = Vec::new();
         let mut next = 0;
-        while let Some(node) = nodes.get(next).map(Arc::clone) {
-            next += 1;
-            for place in node.successors() {
-                if nodes.iter().any(|known| known.place == place) {
+        while next < nodes.len() {
+            let places: Vec<u64> = nodes[next..]
+                .iter()
+                .flat_map(|node| node.ways())
+                .map(|(_, place)| place)
+                .collect();
+            next = nodes.len();
+            let behind = returned_to(&nodes).into_iter().flatten();
+            for place in places.into_iter().chain(behind) {
+                if nodes[0].place == place || tried.contains(&place) {
                     continue;
                 }
+                tried.push(place);
                 let Some((found, stays_long)) = find(place) else {
                     continue;
                 };
@@ -65,8 +74,12 @@ impl Region {
                 }
             }
         }
-        let points: Vec<u64> = nodes.iter().flat_map(|node| node.return_points()).collect();
-        let is_point = |&node: &usize| points.contains(&nodes[node].place);
+        let index_of = |place: u64| nodes.iter().position(|node| node.place == place);
+        let return_points: Vec<Vec<usize>> = returned_to(&nodes)
+            .into_iter()
+            .map(|places| places.into_iter().filter_map(index_of).collect())
+            .collect();
+        let is_point = |node: usize| return_points.iter().any(|points| points.contains(&node));
         let successors = successors(&nodes);
         let has_one_way_in: Vec<bool> = (0..nodes.len())
             .map(|node| {
@@ -75,7 +88,7 @@ impl Region {
                 let mut ways = ways.filter(|&(_, to)| to == node).map(|(from, _)| from);
                 // The root is entered from outside.
                 let is_before = node == 0 || ways.next().is_some_and(|from| from < node);
-                is_before && ways.next().is_none() && !is_point(&node)
+                is_before && ways.next().is_none() && !is_point(node)
             })
             .collect();
         let tight_loops = tight_loops::find(&nodes);
@@ -89,7 +102,7 @@ impl Region {
         Region {
             held: held.collect(),
             held_doubles: held::doubles(&nodes, &successors),
-            return_points: (0..nodes.len()).filter(is_point).collect(),
+            return_points,
             tight_loops,
             has_one_way_in,
             nodes,
@@ -106,7 +119,7 @@ impl Region {
             held: vec![Slots::NONE],
             held_doubles: vec![FloatRegisters::default()],
             tight_loops: vec![None],
-            return_points: Vec::new(),
+            return_points: vec![Vec::new()],
             has_one_way_in: vec![true],
             base,
             gathers: Some(length),
@@ -209,11 +222,45 @@ impl Region {
     }
 }
 
-/// For each node the nodes that its branches and its end lead to, once for each.
+/// For each node the nodes that its branches and its end lead to, once for each, and those behind its calls.
 fn successors(nodes: &[Arc<Node>]) -> Vec<Vec<usize>> {
     let index_of = |place: u64| nodes.iter().position(|node| node.place == place);
     nodes
         .iter()
-        .map(|node| node.successors().filter_map(index_of).collect())
+        .map(|node| {
+            let ways = node.ways().map(|(_, place)| place);
+            let behind = node.calls().map(|(_, behind)| behind);
+            ways.chain(behind).filter_map(index_of).collect()
+        })
         .collect()
+}
+
+/// For each node that returns the places, behind calls of the nodes, that it may return to: it is in what they call.
+fn returned_to(nodes: &[Arc<Node>]) -> Vec<Vec<u64>> {
+    let index_of = |place: u64| nodes.iter().position(|node| node.place == place);
+    let mut points = vec![Vec::new(); nodes.len()];
+    let calls = nodes.iter().flat_map(|node| node.calls());
+    for (callee, behind) in calls.filter_map(|(callee, behind)| Some((index_of(callee)?, behind))) {
+        let mut body = vec![callee];
+        let mut next = 0;
+        while let Some(&member) = body.get(next) {
+            next += 1;
+            let node = &nodes[member];
+            if node.returns() && !points[member].contains(&behind) {
+                points[member].push(behind);
+            }
+            let is_called = |place: &u64| node.calls().any(|(callee, _)| callee == *place);
+            let ways = node
+                .ways()
+                .map(|(_, place)| place)
+                .filter(|place| !is_called(place));
+            let behind_calls = node.calls().map(|(_, behind)| behind);
+            for member in ways.chain(behind_calls).filter_map(index_of) {
+                if !body.contains(&member) {
+                    body.push(member);
+                }
+            }
+        }
+    }
+    points
 }

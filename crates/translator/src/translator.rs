@@ -14,9 +14,9 @@ use sidestep_ia64::execution::{
 use sidestep_ia64::{Exit, Processor, Raised};
 
 use crate::background::{Background, Finished, Translated};
-use crate::chain::{self, BEHIND, Enter, LEFT_OVER, NEXT_BLOCK, RAISED, RareFunctions};
+use crate::chain::{self, BEHIND, Enter, LEFT_OVER, NEXT_BLOCK, RAISED, SharedFunctions};
 use crate::code_memory::CodeMemory;
-use crate::compiler::{Compiler, CompilerError, Emitted, Surroundings};
+use crate::compiler::{Compiler, CompilerError, Emitted, SupportCode, Surroundings};
 use crate::links::Links;
 use crate::node::Node;
 use crate::perf_map::PerfMap;
@@ -93,7 +93,7 @@ pub struct Translator {
     /// The addresses that its code may have.
     code: Range<usize>,
     /// The functions that units are used with, once there are any.
-    support: Option<Support>,
+    support: Option<Arc<Support>>,
     /// The blocks by place.
     pieces: HashMap<u64, Weak<Piece>>,
     /// The roots of units.
@@ -375,7 +375,7 @@ impl Translator {
     }
 
     /// Finds room for code; where there is none, everything is forgotten and begins anew.
-    fn place(&mut self, code: &Emitted) -> Option<(Support, *const u8)> {
+    fn place(&mut self, code: &Emitted) -> Option<(Arc<Support>, *const u8)> {
         if let Some(place) = self.put(code) {
             return Some(place);
         }
@@ -391,22 +391,32 @@ impl Translator {
     }
 
     /// Puts code into memory, and what it is used with if that is not there yet.
-    fn put(&mut self, code: &Emitted) -> Option<(Support, *const u8)> {
+    fn put(&mut self, code: &Emitted) -> Option<(Arc<Support>, *const u8)> {
         if self.support.is_none() {
-            let enter = self.memory().put(&code.support.enter)?;
-            let preserving = self.memory().put(&code.support.preserving)?;
-            let store_hit = self.memory().put(&code.support.store_hit)?;
-            self.support = Some(Support {
+            let SupportCode {
+                enter,
+                preserving,
+                store_hit,
+                call,
+                return_,
+            } = &*code.support;
+            let mut memory = self.memory();
+            let enter = memory.put(enter)?;
+            let support = Support {
                 // SAFETY: the code was emitted for this type, and is forgotten with its memory.
                 enter: unsafe { mem::transmute::<*const u8, Enter>(enter) },
-                rare: RareFunctions {
-                    preserving,
-                    store_hit,
+                shared: SharedFunctions {
+                    preserving: memory.put(preserving)?,
+                    store_hit: memory.put(store_hit)?,
+                    call: memory.put(call)?,
+                    return_: memory.put(return_)?,
                 },
-            });
+            };
+            drop(memory);
+            self.support = Some(Arc::new(support));
         }
         let unit = self.memory().put(&code.unit)?;
-        Some((self.support?, unit))
+        Some((self.support.clone()?, unit))
     }
 }
 
@@ -495,11 +505,11 @@ impl Translator {
         mut running: Running<'_, '_, O>,
     ) -> Result<(), Raised> {
         // SAFETY: who comes here has seen that the root has its code.
-        let Support { enter, rare } = unsafe { root.support() };
+        let &Support { enter, shared } = unsafe { root.support() };
         let gathered = running.begin_gathering();
         let processor = running.processor();
         let begun = processor.instructions_retired();
-        chain::begin_gathering(processor, gathered, rare);
+        chain::begin_gathering(processor, gathered, shared);
         resumption::note_code(&self.code);
         // SAFETY: the unit is alive: it goes with its block, between two of them. The processor is borrowed
         // exclusively, and what is gathered is the observer's as long as it runs.
@@ -550,9 +560,9 @@ impl Translator {
             links.note(place, root);
         }
         // SAFETY: who comes here has seen that the root has its code.
-        let Support { enter, rare } = unsafe { root.support() };
+        let &Support { enter, shared } = unsafe { root.support() };
         let links = links.address();
-        chain::begin(processor, remaining, flags, links, rare);
+        chain::begin(processor, remaining, flags, links, shared);
         resumption::note_code(&self.code);
         // SAFETY: the units are alive: they go with their blocks, between two of them. The processor is borrowed
         // exclusively, the flags and the table of links live as long as the run, and no more instructions may retire

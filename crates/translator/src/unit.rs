@@ -3,7 +3,6 @@
 //! A unit belongs to the block that is its root, and is made of more blocks. It goes when any of them goes: blocks are
 //! forgotten in one way, and the last that a forgotten block does is to retire the units that it is part of.
 
-use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -11,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use sidestep_ia64::Processor;
 use sidestep_ia64::registers::application::FPSR;
 
-use crate::chain::{Enter, Named, RareFunctions};
+use crate::chain::{Enter, Named, SharedFunctions};
 use crate::code_memory::CodeMemory;
 use crate::node::Node;
 use crate::region::Region;
@@ -27,20 +26,21 @@ pub struct Unit {
     /// Where it stands.
     pub memory: Arc<Mutex<CodeMemory>>,
     /// The functions that it is used with, in the same memory.
-    pub support: Support,
+    pub support: Arc<Support>,
 }
 
 /// Where the functions stand that all units of a memory are used with.
-#[derive(Clone, Copy)]
 pub struct Support {
     /// The one by which units are entered.
     pub enter: Enter,
-    /// Those that they call.
-    pub rare: RareFunctions,
+    /// Those that they share.
+    pub shared: SharedFunctions,
 }
 
 // SAFETY: it is addresses of code, in memory that the unit keeps.
 unsafe impl Send for Support {}
+// SAFETY: as above.
+unsafe impl Sync for Support {}
 
 /// A block as the translator keeps it.
 pub struct Piece {
@@ -54,11 +54,8 @@ pub struct Piece {
     threshold: AtomicU32,
     /// The code of the unit whose root it is; null for none.
     code: AtomicPtr<u8>,
-    /// The function by which it is entered.
-    enter: AtomicPtr<u8>,
-    /// The [`RareFunctions`] of its unit.
-    preserving: AtomicPtr<u8>,
-    store_hit: AtomicPtr<u8>,
+    /// The functions that its unit is used with, which the unit keeps; null for none.
+    support: AtomicPtr<Support>,
     unit: Mutex<Option<Unit>>,
     /// The guest's address that its unit is for.
     base: AtomicU64,
@@ -81,9 +78,7 @@ impl Piece {
             entered: AtomicU32::new(0),
             threshold: AtomicU32::new(threshold),
             code: AtomicPtr::default(),
-            enter: AtomicPtr::default(),
-            preserving: AtomicPtr::default(),
-            store_hit: AtomicPtr::default(),
+            support: AtomicPtr::default(),
             unit: Mutex::default(),
             base: AtomicU64::new(0),
             roots: Mutex::default(),
@@ -126,16 +121,11 @@ impl Piece {
     /// The functions with which the unit is used whose root it is.
     ///
     /// # Safety
-    /// There is such a unit.
-    pub unsafe fn support(&self) -> Support {
-        Support {
-            // SAFETY: the root of a unit has one, of this type.
-            enter: unsafe { mem::transmute::<*mut u8, Enter>(self.enter.load(Ordering::Relaxed)) },
-            rare: RareFunctions {
-                preserving: self.preserving.load(Ordering::Relaxed),
-                store_hit: self.store_hit.load(Ordering::Relaxed),
-            },
-        }
+    /// There is such a unit, and it stays as long as the answer is used.
+    #[inline]
+    pub unsafe fn support(&self) -> &Support {
+        // SAFETY: as the caller says; the unit keeps them.
+        unsafe { &*self.support.load(Ordering::Relaxed) }
     }
 
     /// The unit whose root it is.
@@ -174,11 +164,8 @@ impl Piece {
 
     /// Makes it the root of a unit with its code at a place.
     pub fn install(&self, unit: Unit, code: *const u8) {
-        let Support { enter, rare } = unit.support;
-        self.enter.store(enter as *mut u8, Ordering::Relaxed);
-        self.preserving
-            .store(rare.preserving.cast_mut(), Ordering::Relaxed);
-        self.store_hit.store(rare.store_hit.cast_mut(), Ordering::Relaxed);
+        let support = Arc::as_ptr(&unit.support).cast_mut();
+        self.support.store(support, Ordering::Relaxed);
         self.base.store(unit.region.base, Ordering::Relaxed);
         *self.unit() = Some(unit);
         self.code.store(code.cast_mut(), Ordering::Relaxed);

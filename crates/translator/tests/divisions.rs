@@ -122,7 +122,12 @@ fn division(source: &mut Source, sequence: &Sequence, of_integers: bool) -> (Vec
             0 => [one, other],
             _ => [other, one],
         };
-        let target = holders.hold(source, sequence, Operand::Step(number as u8), number + 1);
+        // As compilers write it the quotient is where the approximation was, which may be all of it.
+        let target = match is_last && source.below(4) != 0 {
+            true => approximation,
+            false => holders.hold(source, sequence, Operand::Step(number as u8), number + 1),
+        };
+        holders.0.push((Operand::Step(number as u8), target));
         let operation = Operation::FloatMultiplyAdd {
             function: step.function,
             precision: match step.precision {
@@ -227,6 +232,12 @@ fn operand(source: &mut Source, kind: Kind) -> FloatRegister {
         return source.float(true);
     }
     let sign = [1.0, -1.0][source.below(2) as usize];
+    if source.below(8) == 0 {
+        return match kind.of_integers {
+            true => FloatRegister::from_significand(0),
+            false => FloatRegister::from_double((sign * 0.0_f64).to_bits()),
+        };
+    }
     let quotient = kind.sequence.quotient;
     // Most radicands are positive.
     let sign = match quotient.is_root() && source.below(8) != 0 {

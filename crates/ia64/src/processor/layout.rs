@@ -158,7 +158,7 @@ pub const DIVISION_OWNER_SHIFT: u32 = Divisions::OWNER_SHIFT;
 /// The largest [`GENERAL_BASE`] that a call may leave behind.
 pub const GENERAL_BASE_MAX: usize = GeneralRegisters::BASE_MAX;
 /// How many words a processor keeps for the back end that runs.
-pub const OF_BACK_END_WORDS: usize = 13;
+pub const OF_BACK_END_WORDS: usize = 15;
 /// How many rows the table of advanced loads has.
 pub const ADVANCED_ROWS_COUNT: usize = AdvancedLoads::ENTRIES;
 /// The size of a row, in bytes.
@@ -238,23 +238,23 @@ mod tests {
             ("GENERAL_HAS_NAT", 8624),
             ("FLOATING", 8640),
             ("APPLICATION", 10688),
-            ("STACK_POSITION", 14864),
-            ("STACK_STORED", 14872),
-            ("STACK_LOADED", 14880),
-            ("STACK_CAPACITY", 14896),
-            ("STACK_UNUSUAL", 14904),
-            ("WINDOW_OUTSIDE", 11816),
-            ("WINDOW_DIFFERENCES", 11856),
-            ("ADVANCED_LOADS", 11928),
-            ("ADVANCED_VALID", 11936),
-            ("ADVANCED_ROW_OF_TAG", 12976),
-            ("ADVANCED_ROWS", 11944),
-            ("ADVANCED_COUNT", 12968),
-            ("ADVANCED_FAILED", 13232),
-            ("SHARED", 11920),
-            ("STACK_ORIGIN", 14888),
-            ("DIVISION_STATES", 14968),
-            ("DIVISION_OPERANDS", 15224),
+            ("STACK_POSITION", 14880),
+            ("STACK_STORED", 14888),
+            ("STACK_LOADED", 14896),
+            ("STACK_CAPACITY", 14912),
+            ("STACK_UNUSUAL", 14920),
+            ("WINDOW_OUTSIDE", 11832),
+            ("WINDOW_DIFFERENCES", 11872),
+            ("ADVANCED_LOADS", 11944),
+            ("ADVANCED_VALID", 11952),
+            ("ADVANCED_ROW_OF_TAG", 12992),
+            ("ADVANCED_ROWS", 11960),
+            ("ADVANCED_COUNT", 12984),
+            ("ADVANCED_FAILED", 13248),
+            ("SHARED", 11936),
+            ("STACK_ORIGIN", 14904),
+            ("DIVISION_STATES", 14984),
+            ("DIVISION_OPERANDS", 15240),
             ("COMPLETED", 152),
             ("OF_BACK_END", 11712),
         ];

@@ -310,6 +310,11 @@ impl Emitter<'_, '_> {
         self.ins().icmp(IntCC::Equal, bits, none)
     }
 
+    /// Whether blocks are left to the interpreter where a number is none that the unit is made for.
+    pub fn leaves_for_numbers(&self) -> bool {
+        self.entry.leaves_for_numbers
+    }
+
     /// Whether the host says by exceptions where numbers are not usual.
     pub fn has_exceptions(&self) -> bool {
         self.entry.has_exceptions

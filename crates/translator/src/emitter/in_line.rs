@@ -54,6 +54,18 @@ impl Emitter<'_, '_> {
         self.known.settled = Slots::default();
     }
 
+    /// Emits a store of a number to windows as [`Emitter::access`] does, if the unit is made for usual numbers, and else
+    /// as [`Emitter::in_line`].
+    pub fn store_or_leave(&mut self, instruction: &Instruction, common: impl FnOnce(&mut Self, Block)) {
+        if !self.entry.has_windows || !self.leaves_for_numbers() {
+            return self.in_line(instruction, None, common);
+        }
+        let aside = self.builder.create_block();
+        self.leave_unusual_later(aside);
+        common(self, aside);
+        self.known.settled = Slots::default();
+    }
+
     /// Emits an instruction that loads a double from windows to `register`, which `common` answers. The block is left
     /// to the interpreter where that goes to one of two blocks: where the access is unusual, or the number.
     pub fn load_or_leave(

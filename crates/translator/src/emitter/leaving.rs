@@ -7,9 +7,10 @@ use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use sidestep_ia64::execution::Progress;
 use sidestep_ia64::layout;
 
-use super::{Emitter, Known};
+use super::{Emitter, Known, Predicates};
 use crate::chain::{BEHIND, LEFT_OVER, NEXT_BLOCK, Remainder, Word};
 use crate::links::Links;
+use crate::slots::{Slot, Slots};
 
 /// A block that is left to the interpreter from an operation on, and what is known there.
 pub struct Left {
@@ -81,11 +82,27 @@ impl Emitter<'_, '_> {
             false => self.progress(),
         };
         self.gather_due_changes();
-        let rest = &self.region.nodes[self.node].operations[index..];
-        let address = self.named.remainder(Remainder::new(rest, progress, unusual));
-        let address = self.constant(address as i64);
+        let address = self.remainder(index, progress, unusual);
         let leaving = self.leaving;
         self.ins().jump(leaving, &[address.into()]);
+    }
+
+    /// The address of what is left to the interpreter from an operation on.
+    fn remainder(&mut self, index: usize, progress: Progress, unusual: Option<u64>) -> Value {
+        let rest = &self.region.nodes[self.node].operations[index..];
+        let address = self.named.remainder(Remainder::new(rest, progress, unusual));
+        self.constant(address as i64)
+    }
+
+    /// Whether memory lacks nothing of a program but predicates, and what is told with the rest.
+    fn lacks_predicates_only(&self) -> bool {
+        let known = &self.known;
+        !self.is_system
+            && self.region.gathers.is_none()
+            && known.late == Slots::NONE
+            && known.before_settling.is_none()
+            && known.floats.are_complete()
+            && known.checked_loads.is_empty()
     }
 
     /// What of a program's progress memory lacks.
@@ -104,7 +121,7 @@ impl Emitter<'_, '_> {
     }
 
     /// The same where a number is none that the unit is made for.
-    pub(super) fn leave_unusual_later(&mut self, block: Block) {
+    pub fn leave_unusual_later(&mut self, block: Block) {
         self.leave_later_for(block, true);
     }
 
@@ -120,6 +137,8 @@ impl Emitter<'_, '_> {
 
     /// Emits where blocks are left to the interpreter.
     pub(super) fn finish_leaving(&mut self) {
+        // Those that lack the same do what they lack in one place.
+        let mut completing: Vec<(Predicates, Block)> = Vec::new();
         for Left {
             block,
             node,
@@ -132,7 +151,41 @@ impl Emitter<'_, '_> {
             self.known.is_rare = true;
             self.begin(block);
             let root = &self.region.nodes[0];
-            self.leave_from(index, is_unusual.then_some(root.place));
+            let unusual = is_unusual.then_some(root.place);
+            if !self.lacks_predicates_only() {
+                self.leave_from(index, unusual);
+                continue;
+            }
+            let predicates = self.known.predicates.clone();
+            let alike = completing
+                .iter()
+                .find(|(others, _)| others.lacks_what(&predicates));
+            let complete = match alike {
+                _ if predicates.is_word_complete() => self.leaving,
+                Some(&(_, block)) => block,
+                None => {
+                    let block = self.builder.create_block();
+                    self.builder.append_block_param(block, I64);
+                    completing.push((predicates, block));
+                    block
+                }
+            };
+            let progress = self.progress();
+            let remainder = self.remainder(index, progress, unusual);
+            self.ins().jump(complete, &[remainder.into()]);
+        }
+        for (predicates, block) in completing {
+            self.known = Known {
+                is_rare: true,
+                ..Known::default()
+            };
+            self.begin(block);
+            let word = self.load_slot(Slot::PREDICATES);
+            let word = predicates.completed(&mut self.builder, word);
+            self.store_slot(word, Slot::PREDICATES);
+            let remainder = self.builder.block_params(block)[0];
+            let leaving = self.leaving;
+            self.ins().jump(leaving, &[remainder.into()]);
         }
         let leaving = self.leaving;
         self.known = Known {
@@ -147,9 +200,7 @@ impl Emitter<'_, '_> {
 
     /// Puts the processor at an address of the guest.
     pub(super) fn leave_for(&mut self, target: Value, slot: u8) {
-        self.store_state(target, layout::IP);
-        let slot = self.ins().iconst(I8, i64::from(slot));
-        self.store_state(slot, layout::SLOT);
+        self.code().leave_for(target, slot);
     }
 
     /// Leaves for a place so many bytes behind the node's first bundle, at a slot.
@@ -243,12 +294,7 @@ impl Emitter<'_, '_> {
                 place
             }
         };
-        let [near, far] = Links::RIGHT_SHIFTS.map(|shift| self.ins().ushr_imm_u(place, i64::from(shift)));
-        let high = self.ins().ishl_imm_u(place, i64::from(Links::LEFT_SHIFT));
-        let index = self.ins().bxor(near, far);
-        let index = self.ins().bxor(index, high);
-        let index = self.ins().band_imm_u(index, (1 << Links::COUNT_LOG2) - 1);
-        let index = self.ins().ishl_imm_u(index, i64::from(Links::SIZE_LOG2));
+        let index = self.code().link_of(place);
         self.follow((place, index), (!is_there).then_some((target, 0)));
     }
 
@@ -271,20 +317,8 @@ impl Emitter<'_, '_> {
         for wanted in wanted {
             self.unless(wanted, stop);
         }
-        let (flags, links) = (self.state, self.shared(Word::Links));
-        let link = self.ins().iadd(links, link);
-        let known = self.ins().load(I64, flags, link, Links::PLACE as i32);
-        let is_other = self.ins().icmp(IntCC::NotEqual, known, place);
-        self.unless(is_other, stop);
-        let word = self.ins().load(I64, flags, link, Links::CODE as i32);
-        let code = self.ins().load(I64, flags, word, 0);
-        let is_none = self.ins().icmp_imm_u(IntCC::Equal, code, 0);
-        self.unless(is_none, stop);
-        let followed = self.shared(Word::Followed);
-        let followed = self.ins().iadd_imm_s(followed, 1);
-        self.store_state(followed, Word::Followed.offset());
-        let signature = self.entry.unit_signature;
-        self.ins().return_call_indirect(signature, code, &[]);
+        let unit = self.entry.unit_signature;
+        self.code().follow((place, link), unit, stop);
         self.begin(stop);
         if let Some((target, slot)) = goal.filter(|_| !self.is_system) {
             self.leave_for(target, slot);

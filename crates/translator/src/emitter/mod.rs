@@ -77,11 +77,13 @@ pub struct Entry {
     pub perform_signature: SigRef,
     /// The signature of the function that calls those and changes no register.
     pub preserving_signature: SigRef,
-    /// The signature of the function that changes the frame as a call does.
+    /// The signatures of the functions that units of programs share, of one and of two numbers.
+    pub shared_signatures: [SigRef; 2],
+    /// The signature of the functions that change the frame.
     pub call_signature: SigRef,
-    /// The address of that function.
+    /// The address of the one that changes it as a call does.
     pub begin_call: i64,
-    /// The address of the one that changes it as a return does, with the signature of those that perform.
+    /// The address of the one that changes it as a return does.
     pub finish_call: i64,
     /// The address of the function that performs an operation.
     pub perform: i64,
@@ -107,6 +109,8 @@ pub struct Entry {
     pub fpsr: u64,
     /// Bits of FPSR, and what these are throughout the function.
     pub settled: (u64, u64),
+    /// Whether numbers are taken to be usual ones, and the block is left to the interpreter where one is not.
+    pub leaves_for_numbers: bool,
     /// Whether the host says by exceptions where numbers are not usual.
     pub has_exceptions: bool,
 }

@@ -13,7 +13,7 @@ const COUNT: usize = 64;
 pub const FIRST_ROTATING_PREDICATE: u32 = COUNT as u32 - ROTATING_PREDICATES;
 
 /// Predicates that the word does not have yet: those of one mask where a truth value is true, of the other where not.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Late {
     result: Value,
     /// Its opposite, if that is at hand.
@@ -105,6 +105,11 @@ impl Predicates {
     /// Whether the word has everything.
     pub fn is_word_complete(&self) -> bool {
         self.late.is_empty()
+    }
+
+    /// Whether the word lacks the same as at another place.
+    pub fn lacks_what(&self, other: &Predicates) -> bool {
+        self.late == other.late
     }
 
     /// The complete word, of one that lacks what was written late.

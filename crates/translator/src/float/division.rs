@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F64, I8, I64};
-use cranelift_codegen::ir::{Block, InstBuilder, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use sidestep_ia64::Processor;
 use sidestep_ia64::encoding::{Instruction, Operation, Signedness};
 use sidestep_ia64::float::division::{Quotient, Sequence};
@@ -22,8 +22,8 @@ use sidestep_ia64::layout;
 
 use super::arithmetic::{is_usual, multiply_add, narrowed, to_fixed};
 use super::{
-    DOUBLE, EXPONENT_MASK, Precision, Register, SINGLE, double, is_not_well_above, is_writable, mark_written,
-    read, store_words, write_double, write_integer,
+    DOUBLE, EXPONENT_MASK, Precision, Register, SINGLE, double, is_not_well_above, is_writable, load_words,
+    mark_written, read, store_words, write_double, write_integer,
 };
 use crate::division::{Division, Plan, Run, STEPS_STATUS};
 use crate::emitter::{Double, Emitter};
@@ -75,6 +75,9 @@ pub fn begin(
             [word, ended, quotient, emitter.ins().iconst(I8, 1)]
         },
         |emitter| {
+            if emitter.leaves_for_numbers() {
+                return begin_with_zero(emitter, &plan, &run, instruction);
+            }
             approximate(emitter, instruction);
             let is_approximated = emitter.predicate(instruction.p2());
             emit_run(emitter, &run);
@@ -106,6 +109,81 @@ pub fn begin(
             });
         }
     }
+}
+
+/// A division whose dividend is zero, or a root of zero, where it is not usual: the approximation is the quotient, and
+/// nothing is left to be done. Leaves all else to the interpreter. Answers what [`begin`] does of the division.
+fn begin_with_zero(emitter: &mut Emitter, plan: &Plan, run: &Run, instruction: &Instruction) -> [Value; 4] {
+    let is_number = plan.sequence.quotient.is_number();
+    let target = instruction.f1() & 127;
+    let unusual = emitter.builder.create_block();
+    emitter.leave_unusual_later(unusual);
+    let is_passed_on = run.end.is_none_or(|(_, end)| match is_number {
+        true => end.f1() & 127 == target,
+        false => end.f2() & 127 == target,
+    });
+    let zero = match is_passed_on {
+        true => zero_quotient(emitter, plan, instruction, unusual),
+        false => None,
+    };
+    let zero = zero.unwrap_or_else(|| {
+        let always = emitter.ins().iconst(I8, 1);
+        emitter.unless(always, unusual);
+        emitter.no_double()
+    });
+    write_double(emitter, target, zero);
+    let none = emitter.constant(0);
+    let quotient = match (run.end, is_number) {
+        (Some(_), true) => zero,
+        (None, true) => emitter.no_double(),
+        (Some((_, end)), false) => {
+            write_integer(emitter, end.f1(), none);
+            none
+        }
+        (None, false) => none,
+    };
+    [none, none, quotient, emitter.ins().iconst(I8, 0)]
+}
+
+/// The quotient of a zero, with its sign. Goes elsewhere where the dividend is none or the divisor no normal value;
+/// `None` where they are not at hand.
+fn zero_quotient(
+    emitter: &mut Emitter,
+    plan: &Plan,
+    instruction: &Instruction,
+    elsewhere: Block,
+) -> Option<Value> {
+    let registers = [instruction.f2(), instruction.f3()].map(|register| register & 127);
+    let integers = registers.map(|register| emitter.known.floats.converted(register));
+    if let (false, [Some(dividend), Some(divisor)]) = (plan.sequence.quotient.is_number(), integers) {
+        let is_none = emitter.ins().icmp_imm_s(IntCC::Equal, divisor, 0);
+        for other in [dividend, is_none] {
+            emitter.unless(other, elsewhere);
+        }
+        let sign = emitter.ins().band_imm_s(divisor, i64::MIN);
+        return Some(emitter.ins().bitcast(F64, MemFlagsData::new(), sign));
+    }
+    let unless_zero = |emitter: &mut Emitter, value| {
+        let zero = emitter.ins().f64const(0.0);
+        let is_other = emitter.ins().fcmp(FloatCC::NotEqual, value, zero);
+        emitter.unless(is_other, elsewhere);
+    };
+    if plan.sequence.quotient.is_root() {
+        let radicand = double(emitter, registers[1]).value;
+        unless_zero(emitter, radicand);
+        return Some(radicand);
+    }
+    if registers
+        .iter()
+        .any(|&register| emitter.known.floats.double(register).is_none())
+    {
+        return None;
+    }
+    let [dividend, divisor] = registers.map(|register| double(emitter, register).value);
+    unless_zero(emitter, dividend);
+    let is_unusual = is_not_well_above(emitter, divisor, DOUBLE);
+    emitter.unless(is_unusual, elsewhere);
+    Some(emitter.ins().fdiv(dividend, divisor))
 }
 
 /// What a division keeps of its operands, and the quotient. Goes aside unless that is the sequence's.
@@ -390,7 +468,7 @@ pub fn step(emitter: &mut Emitter, instruction: &Instruction, otherwise: impl Fn
         return;
     }
     // At hand on either way.
-    emitter.predicate(instruction.predicate());
+    let is_approximated = emitter.predicate(instruction.predicate());
     let run = emitter.run(&division.plan, emitter.remaining());
     for &(register, bits) in &run.numbers {
         let differs = is_other(emitter, register, bits);
@@ -409,13 +487,16 @@ pub fn step(emitter: &mut Emitter, instruction: &Instruction, otherwise: impl Fn
                     []
                 },
                 |emitter| {
-                    emit_run(emitter, &run);
+                    match emitter.leaves_for_numbers() {
+                        true => leave_unless_done(emitter, is_approximated),
+                        false => emit_run(emitter, &run),
+                    }
                     []
                 },
             );
             emitter.division = Some(division);
         }
-        Some((_, end)) => {
+        Some((last, end)) => {
             let kind = emitter.builder.func.dfg.value_type(division.quotient);
             let [quotient] = emitter.merge(
                 [kind],
@@ -427,14 +508,38 @@ pub fn step(emitter: &mut Emitter, instruction: &Instruction, otherwise: impl Fn
                     [division.quotient]
                 },
                 |emitter| {
-                    emit_run(emitter, &run);
-                    [delivered(emitter, end)]
+                    if !emitter.leaves_for_numbers() {
+                        emit_run(emitter, &run);
+                        return [delivered(emitter, end)];
+                    }
+                    leave_unless_done(emitter, is_approximated);
+                    emitter.begin_operation(last);
+                    [passed_on(emitter, end)]
                 },
             );
             note_delivered(emitter, &division.plan, end, quotient);
         }
     }
     emitter.note_emitted(run.last());
+}
+
+/// Leaves the block to the interpreter where a division that is not usual has begun with an approximation: else that is
+/// its quotient.
+fn leave_unless_done(emitter: &mut Emitter, is_approximated: Option<Value>) {
+    let unusual = emitter.builder.create_block();
+    emitter.leave_unusual_later(unusual);
+    let is_approximated = is_approximated.expect("not p0, which is no step's");
+    emitter.unless(is_approximated, unusual);
+}
+
+/// The quotient at the end of a division that has none but its approximation, of what the last instruction delivers.
+fn passed_on(emitter: &mut Emitter, end: &Instruction) -> Value {
+    if !matches!(end.operation, Operation::ConvertToFixed { .. }) {
+        return double(emitter, end.f1()).value;
+    }
+    emitter.perform_aside(end);
+    let (words, _) = load_words(emitter, end.f1() & 127);
+    words.significand
 }
 
 /// Whether a register does not hold the number with such bits in single precision.

@@ -357,7 +357,7 @@ pub fn store(emitter: &mut Emitter, instruction: &Instruction, format: FloatForm
         let address = emitter.general(instruction.r3());
         let place = find_for_store(emitter, address, format.bytes());
         let updated = update_base(emitter, instruction, address, update);
-        emitter.in_line(instruction, None, |emitter, aside| {
+        emitter.store_or_leave(instruction, |emitter, aside| {
             let stored = match format {
                 FloatFormat::Double => in_memory(emitter, instruction.f2(), DOUBLE, aside),
                 FloatFormat::Single => in_memory(emitter, instruction.f2(), SINGLE, aside),

@@ -128,7 +128,8 @@ fn link(processor: &mut Processor, operation: &MicroOperation) {
 }
 
 pub(super) fn return_(processor: &mut Processor, operation: &MicroOperation) -> Step {
-    processor.target = processor.finish_call(operation.r2);
+    processor.target = processor.branch[usize::from(operation.r2 & 7)] & !15;
+    processor.finish_call();
     Ok(Flow::Branch)
 }
 
@@ -149,13 +150,12 @@ impl Processor {
         self.call_frame();
     }
 
-    /// What `br.ret` does beside branching, which it answers the target of: for a back end that does the rest. It may
-    /// leave something to be done before the next block, see [`PENDING`](crate::processor::layout::PENDING).
+    /// What `br.ret` does beside branching: for a back end that does the rest. It may leave something to be done before
+    /// the next block, see [`PENDING`](crate::processor::layout::PENDING).
     #[inline]
-    pub fn finish_call(&mut self, register: u8) -> u64 {
+    pub fn finish_call(&mut self) {
         let state = self.application[usize::from(PFS)];
         let level = (state >> pfs::PRIVILEGE_SHIFT) as u8;
-        let target = self.branch[usize::from(register & 7)] & !15;
         self.application[usize::from(EC)] = state >> pfs::EPILOGUE_COUNT_SHIFT & 0x3f;
         if level > self.privilege_level() {
             self.set_privilege_level(level);
@@ -167,7 +167,6 @@ impl Processor {
             self.raised = None;
             self.pending |= pending::FRAME_INCOMPLETE;
         }
-        target
     }
 }
 
