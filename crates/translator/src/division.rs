@@ -20,6 +20,10 @@ pub struct Division {
     pub plan: Plan,
     /// Where its operands are kept.
     pub site: usize,
+    /// The register that its approximation has written.
+    pub approximation: u8,
+    /// The predicate that it has written, which the steps are under.
+    pub predicate: u8,
     /// The word of a register that stands for a step, less the step's number; zero where the host's quotient may not be
     /// the sequence's.
     pub word: Value,

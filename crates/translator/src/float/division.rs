@@ -98,10 +98,12 @@ pub fn begin(
     emitter.set_predicate(instruction.p2(), is_approximated);
     emitter.note_emitted(run.last());
     match run.end {
-        Some((_, end)) => note_delivered(emitter, &plan, end, quotient),
+        Some((_, end)) => note_delivered(emitter, (&plan, instruction.f1()), end, quotient),
         None => {
             emitter.division = Some(Division {
                 plan,
+                approximation: instruction.f1() & 127,
+                predicate: instruction.p2(),
                 site: site_of(owner),
                 word,
                 quotient,
@@ -154,15 +156,6 @@ fn zero_quotient(
     elsewhere: Block,
 ) -> Option<Value> {
     let registers = [instruction.f2(), instruction.f3()].map(|register| register & 127);
-    let integers = registers.map(|register| emitter.known.floats.converted(register));
-    if let (false, [Some(dividend), Some(divisor)]) = (plan.sequence.quotient.is_number(), integers) {
-        let is_none = emitter.ins().icmp_imm_s(IntCC::Equal, divisor, 0);
-        for other in [dividend, is_none] {
-            emitter.unless(other, elsewhere);
-        }
-        let sign = emitter.ins().band_imm_s(divisor, i64::MIN);
-        return Some(emitter.ins().bitcast(F64, MemFlagsData::new(), sign));
-    }
     let unless_zero = |emitter: &mut Emitter, value| {
         let zero = emitter.ins().f64const(0.0);
         let is_other = emitter.ins().fcmp(FloatCC::NotEqual, value, zero);
@@ -468,7 +461,7 @@ pub fn step(emitter: &mut Emitter, instruction: &Instruction, otherwise: impl Fn
         return;
     }
     // At hand on either way.
-    let is_approximated = emitter.predicate(instruction.predicate());
+    let is_approximated = emitter.predicate(division.predicate);
     let run = emitter.run(&division.plan, emitter.remaining());
     for &(register, bits) in &run.numbers {
         let differs = is_other(emitter, register, bits);
@@ -517,7 +510,7 @@ pub fn step(emitter: &mut Emitter, instruction: &Instruction, otherwise: impl Fn
                     [passed_on(emitter, end)]
                 },
             );
-            note_delivered(emitter, &division.plan, end, quotient);
+            note_delivered(emitter, (&division.plan, division.approximation), end, quotient);
         }
     }
     emitter.note_emitted(run.last());
@@ -595,13 +588,20 @@ fn delivered(emitter: &mut Emitter, end: &Instruction) -> Value {
     }
 }
 
-/// Notes the quotient that an instruction has delivered.
-fn note_delivered(emitter: &mut Emitter, plan: &Plan, end: &Instruction, value: Value) {
+/// Notes the quotient that an instruction has delivered. Where the approximation was all of it, which is a number of any
+/// precision, a register of the quotient's own is what it was.
+fn note_delivered(
+    emitter: &mut Emitter,
+    (plan, approximation): (&Plan, u8),
+    end: &Instruction,
+    value: Value,
+) {
     let register = end.f1() & 127;
     if !plan.sequence.quotient.is_number() {
         return emitter.known.floats.note_integer(register, value);
     }
     let is_single = matches!(plan.sequence.quotient, Quotient::Single | Quotient::SingleRoot);
+    let is_single = is_single && register == approximation & 127;
     emitter
         .known
         .floats
