@@ -18,9 +18,9 @@ pub struct SharedFunctions {
     pub preserving: *const u8,
     /// The one that looks at the advanced loads that a store may have hit, and changes no register, either.
     pub store_hit: *const u8,
-    /// The one that units of programs jump to with a call.
+    /// The one that changes the frame as a call does, for units of programs.
     pub call: *const u8,
-    /// The one that they jump to with a return.
+    /// The one that changes it as a return does.
     pub return_: *const u8,
 }
 
@@ -56,10 +56,9 @@ pub enum Word {
     Preserving,
     /// The address of the function that looks at what a store may have hit, a request as well.
     StoreHit,
-    /// The address of the function that calls: changes the frame and goes on with the unit at an address, whose link is
-    /// so many bytes behind the first one.
+    /// The address of the function that changes the frame as a call does; it may leave work for the processor.
     Call,
-    /// The address of the one that returns to an address.
+    /// The address of the one that changes it as a return does.
     Return,
     /// The address of the request; behind it what was answered.
     Request,

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, MemFlagsData, Signature, UserFuncName, Value};
+use cranelift_codegen::ir::{
+    AbiParam, Function, InstBuilder, MemFlagsData, SigRef, Signature, UserFuncName, Value,
+};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{CodegenError, Context};
@@ -22,7 +24,7 @@ use crate::emitter::{
     DELIVERED_FAULT, DELIVERED_OTHER, Emitter, Entry, FloatFunctions, PERFORMED, PERFORMED_BRANCH,
     PERFORMED_RAISED,
 };
-use crate::frames::{self, Code, Leaving};
+use crate::frames::{self, Code};
 use crate::region::Region;
 use crate::resumption::are_resumable;
 use crate::{advanced, call, exceptions, float, operations};
@@ -96,9 +98,9 @@ pub struct SupportCode {
     pub preserving: Vec<u8>,
     /// The one that looks at the advanced loads that a store may have hit.
     pub store_hit: Vec<u8>,
-    /// The one that units of programs jump to with a call.
+    /// The one that changes the frame as a call does, for units of programs.
     pub call: Vec<u8>,
-    /// The one that they jump to with a return.
+    /// The one that changes it as a return does.
     pub return_: Vec<u8>,
 }
 
@@ -190,20 +192,13 @@ impl Compiler {
                 enter: self.compile_enter()?,
                 preserving: self.compile_preserving()?,
                 store_hit: self.compile_store_hit()?,
-                call: self.compile_shared(2, |code, leaving, parameters| {
-                    let begin = call::begin_call as *const ();
-                    frames::emit_call(code, leaving, [parameters[0], parameters[1]], begin);
-                })?,
-                return_: self.compile_shared(1, |code, leaving, parameters| {
-                    let finish = call::finish_call as *const ();
-                    frames::emit_return(code, leaving, parameters[0], finish);
-                })?,
+                call: self.compile_shared(call::begin_call as *const (), frames::emit_call)?,
+                return_: self.compile_shared(call::finish_call as *const (), frames::emit_return)?,
             }));
         }
         let support = self.support.clone()?;
         let signatures = (self.unit_signature(), self.perform_signature());
         let call_signature = self.call_signature();
-        let shared_signatures = [1, 2].map(|parameters| signature(CallConv::Tail, parameters));
         let mut number_signatures = [4, 6].map(|parameters| signature(self.host_convention(), parameters));
         for signature in &mut number_signatures {
             signature.returns.push(AbiParam::new(I64));
@@ -226,7 +221,7 @@ impl Compiler {
                 unit_signature: builder.import_signature(signatures.0),
                 perform_signature: builder.import_signature(signatures.1),
                 preserving_signature: builder.import_signature(preserving_signature()),
-                shared_signatures: shared_signatures.map(|signature| builder.import_signature(signature)),
+                shared_signature: builder.import_signature(Signature::new(CallConv::Tail)),
                 call_signature: builder.import_signature(call_signature),
                 perform: perform as *const () as i64,
                 begin_call: call::begin_call as *const () as i64,
@@ -331,30 +326,24 @@ impl Compiler {
         })
     }
 
-    /// A function of so many numbers that units of programs jump to, and that goes on with another one.
+    /// A function that changes the frame for units of programs, by one of the processor's where that is rare.
     fn compile_shared(
         &mut self,
-        parameters: usize,
-        body: impl FnOnce(Code, Leaving, &[Value]),
+        function: *const (),
+        body: impl FnOnce(Code, (SigRef, *const ())),
     ) -> Option<Vec<u8>> {
-        let (unit, change) = (self.unit_signature(), self.call_signature());
-        self.emit(
-            signature(CallConv::Tail, parameters),
-            |mut builder, parameters| {
-                let leaving = Leaving {
-                    unit: builder.import_signature(unit),
-                    change: builder.import_signature(change),
-                };
-                let code = Code {
-                    flags: MemFlagsData::trusted(),
-                    processor: builder.ins().get_pinned_reg(I64),
-                    builder: &mut builder,
-                };
-                body(code, leaving, parameters);
-                builder.seal_all_blocks();
-                builder
-            },
-        )
+        let by_function = self.call_signature();
+        self.emit(Signature::new(CallConv::Tail), |mut builder, _| {
+            let by_function = (builder.import_signature(by_function), function);
+            let code = Code {
+                flags: MemFlagsData::trusted(),
+                processor: builder.ins().get_pinned_reg(I64),
+                builder: &mut builder,
+            };
+            body(code, by_function);
+            builder.seal_all_blocks();
+            builder
+        })
     }
 
     /// The code of a function whose body is built behind its first block.

@@ -15,7 +15,7 @@ use sidestep_ia64::registers::frame::{
 };
 use sidestep_ia64::registers::status::psr;
 
-use crate::chain::{NEXT_BLOCK, Word};
+use crate::chain::Word;
 use crate::links::Links;
 use crate::slots::Slot;
 
@@ -266,62 +266,37 @@ impl Return {
     }
 }
 
-/// How a function ends that units of programs jump to.
-#[derive(Clone, Copy)]
-pub struct Leaving {
-    /// The signature of units.
-    pub unit: SigRef,
-    /// That of the functions that change the frame.
-    pub change: SigRef,
-}
-
-/// The body of the function that units of programs jump to with a call, its target and the target's link.
-pub fn emit_call(mut code: Code, leaving: Leaving, [target, link]: [Value; 2], begin: *const ()) {
-    let (call, is_rare) = Call::look(&mut code);
-    change_frame(&mut code, leaving, (target, link), (is_rare, begin), |code| {
-        call.make(code);
-    });
-}
-
-/// The body of the function that units of programs jump to with a return, its target.
-pub fn emit_return(mut code: Code, leaving: Leaving, target: Value, finish: *const ()) {
-    let (changed, is_rare) = Return::look(&mut code, false);
-    let link = code.link_of(target);
-    change_frame(&mut code, leaving, (target, link), (is_rare, finish), |code| {
-        changed.make(code);
-    });
-}
-
-/// Changes the frame by `make`, or by a function where that is rare, and goes on with the unit at a target.
+/// The body of the function that changes the frame as a call does, or of the one that does as a return, for units of
+/// programs: by `make`, or by a function of the processor's, of some signature, where that is rare.
 fn change_frame(
-    code: &mut Code,
-    Leaving { unit, change }: Leaving,
-    (target, link): (Value, Value),
-    (is_rare, function): (Value, *const ()),
-    make: impl FnOnce(&mut Code),
+    mut code: Code,
+    is_rare: Value,
+    (signature, function): (SigRef, *const ()),
+    make: impl FnOnce(&mut Code) -> Value,
 ) {
-    let [rare, usual, follow, stop] = [(); 4].map(|()| code.builder.create_block());
+    let [rare, usual] = [(); 2].map(|()| code.builder.create_block());
     code.builder.set_cold_block(rare);
-    code.builder.set_cold_block(stop);
     code.ins().brif(is_rare, rare, &[], usual, &[]);
 
     code.builder.switch_to_block(rare);
     let function = code.ins().iconst(I64, function as i64);
     let processor = code.processor;
-    code.ins().call_indirect(change, function, &[processor]);
-    // It may have left work for the processor.
-    let pending = code.load(I32, layout::PENDING);
-    code.ins().brif(pending, stop, &[], follow, &[]);
+    code.ins().call_indirect(signature, function, &[processor]);
+    code.ins().return_(&[]);
 
     code.builder.switch_to_block(usual);
-    make(code);
-    code.ins().jump(follow, &[]);
+    make(&mut code);
+    code.ins().return_(&[]);
+}
 
-    code.builder.switch_to_block(follow);
-    code.follow((target, link), unit, stop);
+/// The body of the function that changes the frame as a call does.
+pub fn emit_call(mut code: Code, by_function: (SigRef, *const ())) {
+    let (call, is_rare) = Call::look(&mut code);
+    change_frame(code, is_rare, by_function, |code| call.make(code));
+}
 
-    code.builder.switch_to_block(stop);
-    code.leave_for(target, 0);
-    let answer = code.ins().iconst(I64, NEXT_BLOCK);
-    code.ins().return_(&[answer]);
+/// The body of the function that changes the frame as a return does.
+pub fn emit_return(mut code: Code, by_function: (SigRef, *const ())) {
+    let (changed, is_rare) = Return::look(&mut code, false);
+    change_frame(code, is_rare, by_function, |code| changed.make(code));
 }

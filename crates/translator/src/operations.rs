@@ -149,7 +149,7 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
             function,
             precision,
             status,
-        } => float::division::step(emitter, instruction, |emitter| {
+        } => float::division::step(emitter, |emitter| {
             float::arithmetic::multiply_add(emitter, instruction, function, precision, status);
         }),
         O::ParallelFloatMultiplyAdd { function, status } => {
@@ -168,7 +168,7 @@ pub fn emit(emitter: &mut Emitter, instruction: &Instruction) {
             signedness,
             rounding,
             status,
-        } => float::division::step(emitter, instruction, |emitter| {
+        } => float::division::step(emitter, |emitter| {
             float::arithmetic::to_fixed(emitter, instruction, signedness, rounding, status);
         }),
         O::ConvertFromFixed => float::arithmetic::from_fixed(emitter, instruction),

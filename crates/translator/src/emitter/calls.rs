@@ -1,7 +1,7 @@
 //! Calls and returns: what changes of the frame is known of it in a unit, and where control goes on.
 //!
 //! What a unit calls or returns to is often another one's: a function that all units of programs share changes
-//! [the frame](crate::frames) and goes on there. Where it is the unit's own, or one of a machine, the unit does.
+//! [the frame](crate::frames) then. Where it is the unit's own, and in machines, the unit does.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
@@ -12,7 +12,6 @@ use sidestep_ia64::registers::application::{EC, PFS};
 use super::{Emitter, Known};
 use crate::chain::{NEXT_BLOCK, Word};
 use crate::frames::{Call, Code, Return};
-use crate::links::Links;
 use crate::slots::{Slot, Slots};
 
 /// Places behind calls that a return looks for before it leaves.
@@ -63,15 +62,7 @@ impl<'f> Emitter<'_, 'f> {
             self.change_frame_of_call(|emitter| emitter.exit_to(offset, 0));
             return self.go_on(next);
         }
-        if self.keeps_calls() {
-            self.change_frame_of_call(|emitter| emitter.exit_to(offset, 0));
-            return self.exit_to(offset, 0);
-        }
-        let offset = self.region.offset(self.node).wrapping_add(offset);
-        let place = self.region.base.wrapping_add_signed(offset);
-        let place_link = self.constant((Links::index(place) << Links::SIZE_LOG2) as i64);
-        let place = self.constant(place.cast_signed());
-        self.jump_to_shared(Word::Call, &[place, place_link]);
+        self.leave_by_call(|emitter| emitter.exit_to(offset, 0));
     }
 
     /// Calls with the current operation what a branch register names.
@@ -79,25 +70,25 @@ impl<'f> Emitter<'_, 'f> {
         let target = self.get(Slot::branch(register));
         let target = self.ins().band_imm_s(target, -16);
         self.begin_call(link);
-        if self.keeps_calls() {
-            self.change_frame_of_call(|emitter| emitter.follow_to(target, false));
-            return self.follow_to(target, false);
+        self.leave_by_call(|emitter| emitter.follow_to(target, false));
+    }
+
+    /// Changes the frame as a call does and has control `go` on elsewhere.
+    fn leave_by_call(&mut self, go: impl Fn(&mut Self)) {
+        match self.is_system {
+            true => {
+                self.change_frame_of_call(&go);
+                go(self);
+            }
+            false => self.change_frame_by_shared(Word::Call, go),
         }
-        let place_link = self.code().link_of(target);
-        self.jump_to_shared(Word::Call, &[target, place_link]);
     }
 
-    /// Whether no shared function does what calls and returns do beside branching: where a machine's units may go
-    /// depends on theirs, and code that gathers is entered from nowhere else.
-    fn keeps_calls(&self) -> bool {
-        self.is_system || self.gathering.is_some() || self.is_pending || self.leaves
-    }
-
-    /// Leaves for a function that all units of programs share.
-    fn jump_to_shared(&mut self, function: Word, arguments: &[Value]) {
-        let signature = self.entry.shared_signatures[arguments.len() - 1];
-        let function = self.shared(function);
-        self.ins().return_call_indirect(signature, function, arguments);
+    /// Has the function that all units of programs share change the frame, and control `go` on elsewhere.
+    fn change_frame_by_shared(&mut self, function: Word, go: impl FnOnce(&mut Self)) {
+        let (signature, function) = (self.entry.shared_signature, self.shared(function));
+        self.ins().call_indirect(signature, function, &[]);
+        self.go_behind_function(go);
     }
 
     /// Saves where a call returns to.
@@ -141,8 +132,8 @@ impl<'f> Emitter<'_, 'f> {
         self.complete();
         let target = self.get(Slot::branch(register));
         let target = self.ins().band_imm_s(target, -16);
-        if self.region.return_points[self.node].is_empty() && !self.keeps_calls() {
-            return self.jump_to_shared(Word::Return, &[target]);
+        if self.region.return_points[self.node].is_empty() && !self.is_system {
+            return self.change_frame_by_shared(Word::Return, |emitter| emitter.follow_to(target, false));
         }
         let is_system = self.is_system;
         let (changed, is_rare) = Return::look(&mut self.code(), is_system);

@@ -77,8 +77,8 @@ pub struct Entry {
     pub perform_signature: SigRef,
     /// The signature of the function that calls those and changes no register.
     pub preserving_signature: SigRef,
-    /// The signatures of the functions that units of programs share, of one and of two numbers.
-    pub shared_signatures: [SigRef; 2],
+    /// The signature of the functions that change the frame for units of programs.
+    pub shared_signature: SigRef,
     /// The signature of the functions that change the frame.
     pub call_signature: SigRef,
     /// The address of the one that changes it as a call does.

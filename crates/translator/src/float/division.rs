@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F64, I8, I64};
-use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use sidestep_ia64::Processor;
 use sidestep_ia64::encoding::{Instruction, Operation, Signedness};
 use sidestep_ia64::float::division::{Quotient, Sequence};
@@ -450,7 +450,7 @@ fn integer_of(
 }
 
 /// An instruction that may be a step of a division; what it is otherwise emits `otherwise`.
-pub fn step(emitter: &mut Emitter, instruction: &Instruction, otherwise: impl FnOnce(&mut Emitter)) {
+pub fn step(emitter: &mut Emitter, otherwise: impl FnOnce(&mut Emitter)) {
     let index = emitter.index();
     let Some(mut division) = emitter.division.take() else {
         return otherwise(emitter);
