@@ -1,5 +1,5 @@
-//! What calls and returns make of the frame, and how control goes on with another unit: in a unit, and in the functions
-//! that all units of programs share.
+//! What calls and returns make of the frame, in a unit and in the functions that all units of programs share; and how
+//! control goes on with another unit.
 //!
 //! A call moves the frame's beginning behind the caller's locals, a return moves it back. Emitted code does so where
 //! nothing is renamed or NaT and all registers are at hand; a function of the processor's does where not.

@@ -5,8 +5,8 @@
 //! - `node`: a block; `region`: which of them are translated together, and what loops keep in variables; `slots`: what
 //!   variables stand for.
 //! - `operations`: the column over the table of operations: which are emitted in line, and by what; `integer`,
-//!   `compare`, `memory`, `advanced`, `float`, `moves`, `stack`, `branch` and `call` are the families; `frames`: what calls
-//!   and returns make of the frame, in a unit or in functions that all share.
+//!   `compare`, `memory`, `advanced`, `float`, `moves`, `stack`, `branch` and `call` are the families; `frames`: what
+//!   calls and returns make of the frame.
 //! - `emitter`: what is known of the guest's state at a place in emitted code, and how that code meets the processor;
 //!   `compiler`: one function a region.
 //! - [`resumption`]: where code goes on that touched memory which it may not; [`catch_exceptions`]: how it learns of

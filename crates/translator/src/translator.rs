@@ -44,8 +44,8 @@ pub struct Settings {
 impl Settings {
     /// What pays for programs.
     pub const AUTOMATIC: Settings = Settings {
-        threshold: 2000,
-        joining_threshold: 500,
+        threshold: 1000,
+        joining_threshold: 250,
         code_bytes_max: 32 << 20,
         instructions_max: 100,
         interpreted: SHORT_FOR,

@@ -54,8 +54,8 @@ impl Emitter<'_, '_> {
         self.known.settled = Slots::default();
     }
 
-    /// Emits a store of a number to windows as [`Emitter::access`] does, if the unit is made for usual numbers, and else
-    /// as [`Emitter::in_line`].
+    /// Emits a store of a number to windows as [`Emitter::access`] does, if the unit is made for usual numbers, and
+    /// else as [`Emitter::in_line`].
     pub fn store_or_leave(&mut self, instruction: &Instruction, common: impl FnOnce(&mut Self, Block)) {
         if !self.entry.has_windows || !self.leaves_for_numbers() {
             return self.in_line(instruction, None, common);

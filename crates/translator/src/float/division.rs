@@ -588,8 +588,8 @@ fn delivered(emitter: &mut Emitter, end: &Instruction) -> Value {
     }
 }
 
-/// Notes the quotient that an instruction has delivered. Where the approximation was all of it, which is a number of any
-/// precision, a register of the quotient's own is what it was.
+/// Notes the quotient that an instruction has delivered. Where the approximation was all of it, another register than
+/// that one's is what it was before, a number of any precision.
 fn note_delivered(
     emitter: &mut Emitter,
     (plan, approximation): (&Plan, u8),
