@@ -18,7 +18,7 @@ pub struct SharedFunctions {
     pub preserving: *const u8,
     /// The one that looks at the advanced loads that a store may have hit, and changes no register, either.
     pub store_hit: *const u8,
-    /// The one that changes the frame as a call does, for units of programs.
+    /// The one that changes the frame as a call does.
     pub call: *const u8,
     /// The one that changes it as a return does.
     pub return_: *const u8,

@@ -98,7 +98,7 @@ pub struct SupportCode {
     pub preserving: Vec<u8>,
     /// The one that looks at the advanced loads that a store may have hit.
     pub store_hit: Vec<u8>,
-    /// The one that changes the frame as a call does, for units of programs.
+    /// The one that changes the frame as a call does.
     pub call: Vec<u8>,
     /// The one that changes it as a return does.
     pub return_: Vec<u8>,
@@ -193,7 +193,9 @@ impl Compiler {
                 preserving: self.compile_preserving()?,
                 store_hit: self.compile_store_hit()?,
                 call: self.compile_shared(call::begin_call as *const (), frames::emit_call)?,
-                return_: self.compile_shared(call::finish_call as *const (), frames::emit_return)?,
+                return_: self.compile_shared(call::finish_call as *const (), |code, by_function| {
+                    frames::emit_return(code, is_system, by_function);
+                })?,
             }));
         }
         let support = self.support.clone()?;
@@ -326,7 +328,7 @@ impl Compiler {
         })
     }
 
-    /// A function that changes the frame for units of programs, by one of the processor's where that is rare.
+    /// A function that changes the frame for units, by one of the processor's where that is rare.
     fn compile_shared(
         &mut self,
         function: *const (),

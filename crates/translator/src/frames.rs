@@ -1,5 +1,5 @@
-//! What calls and returns make of the frame, in a unit and in the functions that all units of programs share; and how
-//! control goes on with another unit.
+//! What calls and returns make of the frame, in a unit and in the functions that all units share; and how control goes
+//! on with another unit.
 //!
 //! A call moves the frame's beginning behind the caller's locals, a return moves it back. Emitted code does so where
 //! nothing is renamed or NaT and all registers are at hand; a function of the processor's does where not.
@@ -266,8 +266,8 @@ impl Return {
     }
 }
 
-/// The body of the function that changes the frame as a call does, or of the one that does as a return, for units of
-/// programs: by `make`, or by a function of the processor's, of some signature, where that is rare.
+/// The body of the function that changes the frame as a call does, or of the one that does as a return, for units: by
+/// `make`, or by a function of the processor's, of some signature, where that is rare.
 fn change_frame(
     mut code: Code,
     is_rare: Value,
@@ -296,7 +296,7 @@ pub fn emit_call(mut code: Code, by_function: (SigRef, *const ())) {
 }
 
 /// The body of the function that changes the frame as a return does.
-pub fn emit_return(mut code: Code, by_function: (SigRef, *const ())) {
-    let (changed, is_rare) = Return::look(&mut code, false);
+pub fn emit_return(mut code: Code, is_system: bool, by_function: (SigRef, *const ())) {
+    let (changed, is_rare) = Return::look(&mut code, is_system);
     change_frame(code, is_rare, by_function, |code| changed.make(code));
 }

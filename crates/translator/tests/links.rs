@@ -278,6 +278,39 @@ fn deep_recursion_between_pages_spills_and_fills() {
     }
 }
 
+/// What stands behind a call of a function on another page is translated with what returns to it, and not with what
+/// calls as well.
+#[test]
+fn what_stands_behind_a_call_is_translated_once() {
+    const BEHIND: usize = 20;
+    let mut main: Vec<Line> = vec![
+        ("alloc", 0, &[34, 64, 8, 6, 0]),
+        ("adds", 0, &[36, TURNS, 0]),
+        ("adds", 0, &[38, 0, 36]),
+        ("br.call B3", 0, &[0, FUNCTION as i64 - (CODE as i64 + 3 * 16)]),
+    ];
+    const SUM: Line = ("add", 0, &[9, 9, 8]);
+    main.extend([SUM; BEHIND]);
+    const BACK: &[i64] = &[-(BEHIND as i64 + 4) * 16];
+    let end: [Line; 3] = [
+        ("adds", 0, &[36, -1, 36]),
+        ("cmp.eq", 0, &[6, 7, 0, 36]),
+        ("br.cond B1", 7, BACK),
+    ];
+    main.extend(end);
+    let both = Both::new(&[
+        (CODE, &main),
+        (FUNCTION, &[("adds", 0, &[8, 1, 32]), ("br.ret", 0, &[0])]),
+    ]);
+    let statistics = both.translator.statistics();
+    assert!(statistics.linked > 0);
+    assert!(
+        statistics.instructions < 2 * BEHIND as u64,
+        "{}",
+        statistics.instructions
+    );
+}
+
 /// Two blocks on two pages that branch to each other for ever stop when somebody wants the processor.
 #[test]
 fn units_that_follow_each_other_for_ever_can_be_stopped() {

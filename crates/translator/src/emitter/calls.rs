@@ -1,7 +1,7 @@
 //! Calls and returns: what changes of the frame is known of it in a unit, and where control goes on.
 //!
-//! What a unit calls or returns to is often another one's: a function that all units of programs share changes
-//! [the frame](crate::frames) then. Where it is the unit's own, and in machines, the unit does.
+//! What a unit calls or returns to is often another one's: a function that all units share changes
+//! [the frame](crate::frames) then. Where it is the unit's own, the unit does.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
@@ -62,7 +62,7 @@ impl<'f> Emitter<'_, 'f> {
             self.change_frame_of_call(|emitter| emitter.exit_to(offset, 0));
             return self.go_on(next);
         }
-        self.leave_by_call(|emitter| emitter.exit_to(offset, 0));
+        self.change_frame_by_shared(Word::Call, |emitter| emitter.exit_to(offset, 0));
     }
 
     /// Calls with the current operation what a branch register names.
@@ -70,21 +70,10 @@ impl<'f> Emitter<'_, 'f> {
         let target = self.get(Slot::branch(register));
         let target = self.ins().band_imm_s(target, -16);
         self.begin_call(link);
-        self.leave_by_call(|emitter| emitter.follow_to(target, false));
+        self.change_frame_by_shared(Word::Call, |emitter| emitter.follow_to(target, false));
     }
 
-    /// Changes the frame as a call does and has control `go` on elsewhere.
-    fn leave_by_call(&mut self, go: impl Fn(&mut Self)) {
-        match self.is_system {
-            true => {
-                self.change_frame_of_call(&go);
-                go(self);
-            }
-            false => self.change_frame_by_shared(Word::Call, go),
-        }
-    }
-
-    /// Has the function that all units of programs share change the frame, and control `go` on elsewhere.
+    /// Has a function that all units share change the frame, and control `go` on elsewhere.
     fn change_frame_by_shared(&mut self, function: Word, go: impl FnOnce(&mut Self)) {
         let (signature, function) = (self.entry.shared_signature, self.shared(function));
         self.ins().call_indirect(signature, function, &[]);
@@ -132,7 +121,7 @@ impl<'f> Emitter<'_, 'f> {
         self.complete();
         let target = self.get(Slot::branch(register));
         let target = self.ins().band_imm_s(target, -16);
-        if self.region.return_points[self.node].is_empty() && !self.is_system {
+        if self.region.return_points[self.node].is_empty() {
             return self.change_frame_by_shared(Word::Return, |emitter| emitter.follow_to(target, false));
         }
         let is_system = self.is_system;

@@ -77,7 +77,7 @@ pub struct Entry {
     pub perform_signature: SigRef,
     /// The signature of the function that calls those and changes no register.
     pub preserving_signature: SigRef,
-    /// The signature of the functions that change the frame for units of programs.
+    /// The signature of the functions that change the frame for all units.
     pub shared_signature: SigRef,
     /// The signature of the functions that change the frame.
     pub call_signature: SigRef,
