@@ -20,10 +20,6 @@ pub struct Division {
     pub plan: Plan,
     /// Where its operands are kept.
     pub site: usize,
-    /// The register that its approximation has written.
-    pub approximation: u8,
-    /// The predicate that it has written, which the steps are under.
-    pub predicate: u8,
     /// The word of a register that stands for a step, less the step's number; zero where the host's quotient may not be
     /// the sequence's.
     pub word: Value,
@@ -40,6 +36,10 @@ pub struct Plan {
     pub number: usize,
     /// Its sequence.
     pub sequence: &'static Sequence,
+    /// The register that its approximation writes.
+    pub approximation: u8,
+    /// The predicate that the approximation writes, which the steps are under.
+    pub predicate: u8,
     /// By the place of an instruction in its block, which step it is.
     pub steps: BTreeMap<usize, u8>,
     /// The place of the one that delivers the quotient.
@@ -186,6 +186,8 @@ impl Plan {
         let mut plan = Plan {
             number,
             sequence,
+            approximation: approximation.f1() & 127,
+            predicate,
             steps: BTreeMap::new(),
             last: 0,
             status: STEPS_STATUS,

@@ -45,12 +45,14 @@ impl<'f> Code<'_, 'f> {
         self.builder.ins()
     }
 
-    fn load(&mut self, kind: Type, place: usize) -> Value {
+    /// Loads from the processor's state.
+    pub fn load(&mut self, kind: Type, place: usize) -> Value {
         let (flags, processor) = (self.flags, self.processor);
         self.ins().load(kind, flags, processor, place as i32)
     }
 
-    fn store(&mut self, value: Value, place: usize) {
+    /// Stores to the processor's state.
+    pub fn store(&mut self, value: Value, place: usize) {
         let (flags, processor) = (self.flags, self.processor);
         self.ins().store(flags, value, processor, place as i32);
     }

@@ -47,9 +47,9 @@ impl Region {
         mut find: impl FnMut(u64) -> Option<(Arc<Node>, bool)>,
     ) -> Region {
         let mut size = root.block.instructions.len();
+        let mut tried = vec![root.place];
         let mut nodes = vec![root];
         let mut stay_long = vec![false];
-        let mut tried = Vec::new();
         let mut next = 0;
         while next < nodes.len() {
             let places: Vec<u64> = nodes[next..]
@@ -60,7 +60,7 @@ impl Region {
             next = nodes.len();
             let behind = returned_to(&nodes).into_iter().flatten();
             for place in places.into_iter().chain(behind) {
-                if nodes[0].place == place || tried.contains(&place) {
+                if tried.contains(&place) {
                     continue;
                 }
                 tried.push(place);

@@ -124,10 +124,12 @@ fn division(source: &mut Source, sequence: &Sequence, of_integers: bool) -> (Vec
         };
         // As compilers write it the quotient is where the approximation was, which may be all of it.
         let target = match is_last && source.below(4) != 0 {
-            true => approximation,
+            true => {
+                holders.0.push((Operand::Step(number as u8), approximation));
+                approximation
+            }
             false => holders.hold(source, sequence, Operand::Step(number as u8), number + 1),
         };
-        holders.0.push((Operand::Step(number as u8), target));
         let operation = Operation::FloatMultiplyAdd {
             function: step.function,
             precision: match step.precision {

@@ -59,7 +59,14 @@ impl<'f> Emitter<'_, 'f> {
         let next = self.region.node_at(self.node, offset, 0);
         self.begin_call(link);
         if let Some(next) = next.filter(|_| !self.leaves) {
-            self.change_frame_of_call(|emitter| emitter.exit_to(offset, 0));
+            let (call, is_rare) = Call::look(&mut self.code());
+            self.aside(is_rare, |emitter| {
+                emitter.change_frame_by(emitter.entry.begin_call);
+                emitter.go_behind_function(|emitter| emitter.exit_to(offset, 0));
+            });
+            let base = call.make(&mut self.code());
+            self.note_frame_base(base);
+            self.know_beside_frame(PFS);
             return self.go_on(next);
         }
         self.change_frame_by_shared(Word::Call, |emitter| emitter.exit_to(offset, 0));
@@ -87,18 +94,6 @@ impl<'f> Emitter<'_, 'f> {
         self.complete();
         let after = self.address(after);
         self.set(Slot::branch(link), after);
-    }
-
-    /// Changes the frame as a call does; has control `go` on aside where the processor's function had to do it.
-    fn change_frame_of_call(&mut self, go: impl FnOnce(&mut Self)) {
-        let (call, is_rare) = Call::look(&mut self.code());
-        self.aside(is_rare, |emitter| {
-            emitter.change_frame_by(emitter.entry.begin_call);
-            emitter.go_behind_function(go);
-        });
-        let base = call.make(&mut self.code());
-        self.note_frame_base(base);
-        self.know_beside_frame(PFS);
     }
 
     /// Has a function of the processor's change the frame.

@@ -330,8 +330,7 @@ impl Emitter<'_, '_> {
     /// Unless nobody needs to look, leaves the block to the interpreter where the host has raised an exception.
     pub fn look_for_exceptions(&mut self) {
         if self.known.floats.is_unlooked {
-            let aside = self.builder.create_block();
-            self.leave_unusual_later(aside);
+            let aside = self.leave_unusual_later();
             self.unless_exception(aside);
         }
     }

@@ -48,8 +48,7 @@ impl Emitter<'_, '_> {
         if !self.entry.has_windows {
             return self.in_line(instruction, None, common);
         }
-        let aside = self.builder.create_block();
-        self.leave_later(aside);
+        let aside = self.leave_later();
         common(self, aside);
         self.known.settled = Slots::default();
     }
@@ -60,8 +59,7 @@ impl Emitter<'_, '_> {
         if !self.entry.has_windows || !self.leaves_for_numbers() {
             return self.in_line(instruction, None, common);
         }
-        let aside = self.builder.create_block();
-        self.leave_unusual_later(aside);
+        let aside = self.leave_unusual_later();
         common(self, aside);
         self.known.settled = Slots::default();
     }
@@ -73,10 +71,8 @@ impl Emitter<'_, '_> {
         (register, is_single): (u8, bool),
         common: impl FnOnce(&mut Self, [Block; 2]) -> Value,
     ) {
-        let [aside, unusual] = [(); 2].map(|()| self.builder.create_block());
-        self.leave_later(aside);
-        self.leave_unusual_later(unusual);
-        let value = common(self, [aside, unusual]);
+        let asides = [self.leave_later(), self.leave_unusual_later()];
+        let value = common(self, asides);
         self.note_delivered(register, Double { value, is_single });
         self.known.settled = Slots::default();
     }
@@ -90,8 +86,7 @@ impl Emitter<'_, '_> {
         rare: Option<Value>,
         common: impl FnOnce(&mut Self, Block) -> Value,
     ) {
-        let aside = self.builder.create_block();
-        self.leave_unusual_later(aside);
+        let aside = self.leave_unusual_later();
         if let Some(rare) = rare {
             self.unless(rare, aside);
         }

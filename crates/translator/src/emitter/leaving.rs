@@ -114,18 +114,19 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Leaves the rest of the block, from the current operation on, to the interpreter in a block that rarely runs. It
-    /// is emitted behind everything else.
-    pub(super) fn leave_later(&mut self, block: Block) {
-        self.leave_later_for(block, false);
+    /// Answers where the rest of the block, from the current operation on, is left to the interpreter: a block that
+    /// rarely runs, and is emitted behind everything else.
+    pub(super) fn leave_later(&mut self) -> Block {
+        self.leave_later_for(false)
     }
 
     /// The same where a number is none that the unit is made for.
-    pub fn leave_unusual_later(&mut self, block: Block) {
-        self.leave_later_for(block, true);
+    pub fn leave_unusual_later(&mut self) -> Block {
+        self.leave_later_for(true)
     }
 
-    fn leave_later_for(&mut self, block: Block, is_unusual: bool) {
+    fn leave_later_for(&mut self, is_unusual: bool) -> Block {
+        let block = self.builder.create_block();
         self.left.push(Left {
             block,
             node: self.node,
@@ -133,6 +134,7 @@ impl Emitter<'_, '_> {
             known: self.known.clone(),
             is_unusual,
         });
+        block
     }
 
     /// Emits where blocks are left to the interpreter.

@@ -291,14 +291,12 @@ impl<'a, 'f> Emitter<'a, 'f> {
 
     /// Loads from the processor's state.
     pub fn load_state(&mut self, kind: Type, offset: usize) -> Value {
-        let (flags, processor) = (self.state, self.processor());
-        self.ins().load(kind, flags, processor, offset as i32)
+        self.code().load(kind, offset)
     }
 
     /// Stores to the processor's state.
     pub fn store_state(&mut self, value: Value, offset: usize) {
-        let (flags, processor) = (self.state, self.processor());
-        self.ins().store(flags, value, processor, offset as i32);
+        self.code().store(value, offset);
     }
 
     /// Flags of accesses to the guest's memory.

@@ -98,12 +98,10 @@ pub fn begin(
     emitter.set_predicate(instruction.p2(), is_approximated);
     emitter.note_emitted(run.last());
     match run.end {
-        Some((_, end)) => note_delivered(emitter, (&plan, instruction.f1()), end, quotient),
+        Some((_, end)) => note_delivered(emitter, &plan, end, quotient),
         None => {
             emitter.division = Some(Division {
                 plan,
-                approximation: instruction.f1() & 127,
-                predicate: instruction.p2(),
                 site: site_of(owner),
                 word,
                 quotient,
@@ -117,9 +115,8 @@ pub fn begin(
 /// nothing is left to be done. Leaves all else to the interpreter. Answers what [`begin`] does of the division.
 fn begin_with_zero(emitter: &mut Emitter, plan: &Plan, run: &Run, instruction: &Instruction) -> [Value; 4] {
     let is_number = plan.sequence.quotient.is_number();
-    let target = instruction.f1() & 127;
-    let unusual = emitter.builder.create_block();
-    emitter.leave_unusual_later(unusual);
+    let target = plan.approximation;
+    let unusual = emitter.leave_unusual_later();
     let is_passed_on = run.end.is_none_or(|(_, end)| match is_number {
         true => end.f1() & 127 == target,
         false => end.f2() & 127 == target,
@@ -461,7 +458,7 @@ pub fn step(emitter: &mut Emitter, otherwise: impl FnOnce(&mut Emitter)) {
         return;
     }
     // At hand on either way.
-    let is_approximated = emitter.predicate(division.predicate);
+    let is_approximated = emitter.predicate(division.plan.predicate);
     let run = emitter.run(&division.plan, emitter.remaining());
     for &(register, bits) in &run.numbers {
         let differs = is_other(emitter, register, bits);
@@ -510,7 +507,7 @@ pub fn step(emitter: &mut Emitter, otherwise: impl FnOnce(&mut Emitter)) {
                     [passed_on(emitter, end)]
                 },
             );
-            note_delivered(emitter, (&division.plan, division.approximation), end, quotient);
+            note_delivered(emitter, &division.plan, end, quotient);
         }
     }
     emitter.note_emitted(run.last());
@@ -519,8 +516,7 @@ pub fn step(emitter: &mut Emitter, otherwise: impl FnOnce(&mut Emitter)) {
 /// Leaves the block to the interpreter where a division that is not usual has begun with an approximation: else that is
 /// its quotient.
 fn leave_unless_done(emitter: &mut Emitter, is_approximated: Option<Value>) {
-    let unusual = emitter.builder.create_block();
-    emitter.leave_unusual_later(unusual);
+    let unusual = emitter.leave_unusual_later();
     let is_approximated = is_approximated.expect("not p0, which is no step's");
     emitter.unless(is_approximated, unusual);
 }
@@ -590,18 +586,13 @@ fn delivered(emitter: &mut Emitter, end: &Instruction) -> Value {
 
 /// Notes the quotient that an instruction has delivered. Where the approximation was all of it, another register than
 /// that one's is what it was before, a number of any precision.
-fn note_delivered(
-    emitter: &mut Emitter,
-    (plan, approximation): (&Plan, u8),
-    end: &Instruction,
-    value: Value,
-) {
+fn note_delivered(emitter: &mut Emitter, plan: &Plan, end: &Instruction, value: Value) {
     let register = end.f1() & 127;
     if !plan.sequence.quotient.is_number() {
         return emitter.known.floats.note_integer(register, value);
     }
     let is_single = matches!(plan.sequence.quotient, Quotient::Single | Quotient::SingleRoot);
-    let is_single = is_single && register == approximation & 127;
+    let is_single = is_single && register == plan.approximation;
     emitter
         .known
         .floats
