@@ -69,16 +69,9 @@ impl Node {
     pub fn rotates(&self) -> bool {
         let last = self.block.instructions.last();
         last.is_some_and(|entry| match &entry.decoded.instruction {
-            Ok(instruction) => matches!(
-                instruction.operation,
-                Operation::Branch {
-                    kind: BranchKind::CountedTop
-                        | BranchKind::CountedExit
-                        | BranchKind::WhileTop
-                        | BranchKind::WhileExit,
-                    ..
-                }
-            ),
+            Ok(instruction) => {
+                matches!(instruction.operation, Operation::Branch { kind, .. } if rotates(kind))
+            }
             Err(_) => false,
         })
     }
@@ -102,6 +95,12 @@ impl Node {
             Err(_) => true,
         })
     }
+}
+
+/// Whether a branch rotates registers.
+pub fn rotates(kind: BranchKind) -> bool {
+    use BranchKind as K;
+    matches!(kind, K::CountedTop | K::CountedExit | K::WhileTop | K::WhileExit)
 }
 
 /// How far behind the block's first bundle the direct target of a branch, call or check is.

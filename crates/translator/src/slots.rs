@@ -2,7 +2,7 @@
 
 use sidestep_ia64::encoding::{Effects, Instruction, Resource, UnitClass};
 use sidestep_ia64::layout;
-use sidestep_ia64::registers::application::{FPSR, LC};
+use sidestep_ia64::registers::application::{EC, FPSR, LC};
 use sidestep_ia64::registers::frame;
 
 const GENERAL_REGISTERS: u16 = 128;
@@ -68,9 +68,15 @@ impl Slot {
         (FIRST_STACKED..GENERAL_REGISTERS).contains(&self.0)
     }
 
+    /// Whether it is one of so many general registers that rotate.
+    pub fn rotates_among(self, size: u8) -> bool {
+        (FIRST_STACKED..FIRST_STACKED + u16::from(size)).contains(&self.0)
+    }
+
     /// Whether emitted code alone looks at it in a tight loop, unless something rare happens.
     pub fn may_be_late(self) -> bool {
-        self.0 < FIRST_APPLICATION || self == Slot::application(LC) || self.0 >= PREDICATES
+        let counts = [LC, EC].map(Slot::application);
+        self.0 < FIRST_APPLICATION || counts.contains(&self) || self.0 >= PREDICATES
     }
 
     /// Where it lies, in bytes from the start of the processor, or of the frame.

@@ -6,10 +6,12 @@
 
 use std::sync::Arc;
 
-use sidestep_ia64::encoding::{BaseUpdate, BranchKind, Effects, Instruction, Operation, StatusField};
+use sidestep_ia64::encoding::{
+    BaseUpdate, BranchKind, Effects, Instruction, LoadKind, Operation, Resource, StatusField,
+};
 
 use crate::held::{FloatRegisters, changes_controls, computes_doubles, delivers_double};
-use crate::node::Node;
+use crate::node::{Node, rotates};
 use crate::slots::{Slot, Slots};
 
 /// Slots that a loop may change: above, no register of the host is left for them anyway.
@@ -32,6 +34,8 @@ pub struct TightLoop {
     pub status_fields: Vec<StatusField>,
     /// The highest register that it writes.
     pub highest_target: u8,
+    /// How many general registers its branches rotate, if some do.
+    pub rotating: Option<u8>,
 }
 
 /// What of a node is in a tight loop.
@@ -44,8 +48,8 @@ pub struct Member {
 }
 
 impl TightLoop {
-    /// The loop of some nodes, of each the instructions up to one.
-    fn of(nodes: &[(&Node, usize)]) -> TightLoop {
+    /// The loop of some nodes, of each the instructions up to one. So many of its general registers rotate, if some do.
+    fn of(nodes: &[(&Node, usize)], rotating: Option<u8>) -> TightLoop {
         let instructions = || {
             nodes
                 .iter()
@@ -54,7 +58,10 @@ impl TightLoop {
         let changed = instructions().fold(Slots::NONE, |changed, instruction| {
             changed.union(Slots::written_by(instruction))
         });
-        let mut late: Slots = changed.iter().filter(|slot| slot.may_be_late()).collect();
+        // These are where they are by their names only until the loop rotates.
+        let rotates = |slot: &Slot| rotating.is_some_and(|size| slot.rotates_among(size));
+        let late = changed.iter().filter(|slot| slot.may_be_late() && !rotates(slot));
+        let mut late: Slots = late.collect();
         for slot in [Slot::PREDICATES, Slot::RETIRED] {
             late.insert(slot);
         }
@@ -66,7 +73,10 @@ impl TightLoop {
             })
         };
         let doubles = written(true).without(written(false));
-        let bases: Slots = instructions().filter_map(base_of).collect();
+        let bases: Slots = instructions()
+            .filter_map(base_of)
+            .filter(|base| !rotates(base))
+            .collect();
         let far = instructions().fold(Slots::NONE, |far, instruction| far.union(lands_far(instruction)));
         let is_controlled = instructions().any(changes_controls);
         let mut status_fields: Vec<StatusField> = instructions()
@@ -88,6 +98,7 @@ impl TightLoop {
             bases: bases.without(far),
             status_fields,
             highest_target: highest_targets.max().unwrap_or(0),
+            rotating,
         }
     }
 
@@ -135,11 +146,53 @@ fn lands_far(instruction: &Instruction) -> Slots {
     written
 }
 
+/// A loop rotates registers that its instructions use otherwise than by their names.
+struct RotatesOthers;
+
+/// How many general registers a loop of some nodes rotates, of each the instructions up to one, if it rotates some.
+fn rotation(nodes: &[(&Node, usize)]) -> Result<Option<u8>, RotatesOthers> {
+    let rotate =
+        |&&(node, last): &&(&Node, usize)| node.rotates() && last + 1 >= node.block.instructions.len();
+    let mut sizes = nodes.iter().filter(rotate).map(|(node, _)| node.rotating());
+    let Some(size) = sizes.next() else {
+        return Ok(None);
+    };
+    let mut used = nodes
+        .iter()
+        .flat_map(|&(node, last)| instructions(node).take(last + 1));
+    match sizes.all(|other| other == size) && used.all(names_registers_only) {
+        true => Ok(Some(size)),
+        false => Err(RotatesOthers),
+    }
+}
+
+/// Whether an instruction uses rotating registers by their names alone: what it does depends on no rename base. The
+/// table of advanced loads has registers' places, floating-point registers stand unrotated, and so does what moves
+/// between the predicates and a general register.
+fn names_registers_only(instruction: &Instruction) -> bool {
+    use LoadKind as K;
+    let (sources, destinations) = (instruction.sources(), instruction.destinations());
+    let mut named = sources.iter().chain(destinations.iter());
+    let is_unrotated = |resource: &Resource| {
+        use Resource as R;
+        matches!(resource, R::Float(_) | R::Predicates | R::RotatingPredicates)
+    };
+    match instruction.operation {
+        Operation::Branch { .. } => true,
+        Operation::CheckAdvanced { .. } => false,
+        Operation::Load { kind, .. } => {
+            matches!(kind, K::Normal | K::Speculative | K::Acquire | K::Bias | K::Fill)
+        }
+        _ => !named.any(is_unrotated),
+    }
+}
+
 /// Whether an instruction may stand in a tight loop.
 fn is_plain(instruction: &Instruction) -> bool {
     match instruction.operation {
         Operation::Branch { kind, .. } => {
-            matches!(kind, BranchKind::Conditional | BranchKind::CountedLoop) && instruction.is_relative()
+            let is_plain = matches!(kind, BranchKind::Conditional | BranchKind::CountedLoop);
+            (is_plain || rotates(kind)) && instruction.is_relative()
         }
         Operation::CheckAdvanced { .. } | Operation::CheckSpeculative => true,
         _ => {
@@ -190,7 +243,13 @@ pub fn find(nodes: &[Arc<Node>]) -> Vec<Option<Member>> {
                 .iter()
                 .zip(&lasts)
                 .map(|(&member, &last)| (&*nodes[member], last));
-            let tight_loop = TightLoop::of(&parts.collect::<Vec<_>>());
+            let parts: Vec<(&Node, usize)> = parts.collect();
+            let Ok(rotating) = rotation(&parts) else {
+                let others = members.into_iter().filter(|&member| !nodes[member].rotates());
+                left.push(others.collect());
+                continue;
+            };
+            let tight_loop = TightLoop::of(&parts, rotating);
             if tight_loop.late.iter().count() <= CHANGED_MAX {
                 let tight_loop = Arc::new(tight_loop);
                 for (member, last) in members.into_iter().zip(lasts) {

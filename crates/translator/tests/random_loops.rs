@@ -13,13 +13,18 @@ use sidestep_ia64::Processor;
 const ROUNDS: u64 = 12;
 
 fn compare(make: fn(&mut Source) -> Machine, seed: u64) -> Result<u64, TestCaseError> {
+    compare_up_to(8, make, seed)
+}
+
+/// The same with so many iterations at most.
+fn compare_up_to(iterations: u64, make: fn(&mut Source) -> Machine, seed: u64) -> Result<u64, TestCaseError> {
     exceptions::raise();
     let [mut interpreted, mut translated] = [(); 2].map(|()| make(&mut Source(seed)));
     let mut translator = translator(3);
     for round in 0..ROUNDS {
         let seed = seed ^ round << 32;
-        loops::execute(&mut interpreted.processor, seed, Processor::run);
-        loops::execute(&mut translated.processor, seed, |processor, limit| {
+        loops::execute_up_to(iterations, &mut interpreted.processor, seed, Processor::run);
+        loops::execute_up_to(iterations, &mut translated.processor, seed, |processor, limit| {
             processor.run_with(limit, &mut translator, &mut ())
         });
         let [one, other] = [&interpreted, &translated].map(|machine| machine.processor.save());
@@ -37,12 +42,23 @@ fn compare(make: fn(&mut Source) -> Machine, seed: u64) -> Result<u64, TestCaseE
 /// Most of what loops execute is executed translated: a rotation does not end that.
 #[test]
 fn loops_stay_in_translated_code() {
-    for make in [loops::pipelined, loops::tight, loops::tight_of_doubles] {
+    for make in [
+        loops::pipelined,
+        loops::rotating,
+        loops::tight,
+        loops::tight_of_doubles,
+    ] {
         let translated: u64 = (0..8)
             .map(|seed| compare(make, seed).expect("the same states"))
             .sum();
         assert!(translated > 0);
     }
+}
+
+/// What moves to the predicates depends on how far they have rotated.
+#[test]
+fn predicates_are_written_as_they_stand_without_rotation() {
+    compare(loops::rotating, 18_259_962_660_188_570_894).expect("the same states");
 }
 
 /// What is moved from one register to another was none on the way before.
@@ -62,6 +78,13 @@ proptest! {
     #[test]
     fn a_tight_loop_does_translated_what_it_does_interpreted(seed: u64) {
         compare(loops::tight, seed)?;
+    }
+
+    #[test]
+    fn a_loop_that_rotates_what_it_names_does_translated_what_it_does_interpreted(seed: u64) {
+        for iterations in [8, 600] {
+            compare_up_to(iterations, loops::rotating, seed)?;
+        }
     }
 
     #[test]

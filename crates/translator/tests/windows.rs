@@ -10,7 +10,7 @@ mod programs;
 use std::ptr;
 use std::sync::{Arc, Once};
 
-use machine::{CODE, DATA};
+use machine::{CODE, DATA, Machine};
 use programs::{Source, cases, exceptions, execute, loops, run, translator};
 use proptest::prelude::*;
 use sidestep_ia64::{Access, AddressSpace, HostPage, Processor, Refusal, VirtualAddress, Windows};
@@ -150,11 +150,11 @@ fn programs_in_windows_are_translated() {
     assert!(translated > 2000, "{translated}");
 }
 
-/// Runs a tight loop a few times in an arena, translated, and interpreted on its own pages.
-fn compare_loops(seed: u64) -> Result<u64, TestCaseError> {
+/// Runs a loop a few times in an arena, translated, and interpreted on its own pages.
+fn compare_loops(make: fn(&mut Source) -> Machine, iterations: u64, seed: u64) -> Result<u64, TestCaseError> {
     catch_faults();
     exceptions::raise();
-    let mut machine = loops::tight(&mut Source(seed));
+    let mut machine = make(&mut Source(seed));
     let code = machine.code().to_vec();
     let arena = Arc::new(Arena::of(&code, machine.data()));
     let mut processor = machine
@@ -163,8 +163,8 @@ fn compare_loops(seed: u64) -> Result<u64, TestCaseError> {
     let mut translator = translator(3);
     for round in 0..8 {
         let seed = seed ^ round << 32;
-        loops::execute(&mut machine.processor, seed, Processor::run);
-        loops::execute(&mut processor, seed, |processor, limit| {
+        loops::execute_up_to(iterations, &mut machine.processor, seed, Processor::run);
+        loops::execute_up_to(iterations, &mut processor, seed, |processor, limit| {
             processor.run_with(limit, &mut translator, &mut ())
         });
         prop_assert!(processor.save() == machine.processor.save(), "round {round}");
@@ -318,6 +318,13 @@ proptest! {
 
     #[test]
     fn a_tight_loop_in_windows_does_what_an_interpreted_one_does(seed: u64) {
-        compare_loops(seed)?;
+        compare_loops(loops::tight, 8, seed)?;
+    }
+
+    #[test]
+    fn a_rotating_loop_in_windows_does_what_an_interpreted_one_does(seed: u64) {
+        for iterations in [8, 600] {
+            compare_loops(loops::rotating, iterations, seed)?;
+        }
     }
 }

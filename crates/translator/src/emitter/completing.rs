@@ -12,7 +12,7 @@ impl Emitter<'_, '_> {
     pub(super) fn complete(&mut self) {
         self.predicate_word_if_late();
         self.store_late();
-        self.known.late = Slots::NONE;
+        (self.known.late, self.known.buffered) = (Slots::NONE, None);
         self.known.floats.note_complete();
         self.complete_counts();
         (self.known.retired, self.known.completed) = (0, None);
@@ -54,11 +54,17 @@ impl Emitter<'_, '_> {
         for (register, value) in late {
             (self.functions.store_late)(self, register, value);
         }
+        self.store_rotating();
     }
 
     /// Has everything in variables that a tight loop has there where its nodes begin, wherever control comes from.
     pub(super) fn gather_late(&mut self) {
         self.predicate_word_if_late();
+        if let Some(size) = self.tight_loop().and_then(|tight_loop| tight_loop.rotating)
+            && self.known.buffered.is_none()
+        {
+            self.load_rotating(size);
+        }
         let before = self.get(Slot::RETIRED);
         let more = std::mem::take(&mut self.known.retired).cast_signed();
         let retired = self.ins().iadd_imm_s(before, more);
@@ -90,6 +96,7 @@ impl Emitter<'_, '_> {
             && known.retired == 0
             && known.completed.is_none()
             && known.late == Slots::NONE
+            && known.buffered.is_none()
             && known.floats.are_complete()
     }
 

@@ -156,6 +156,13 @@ impl<'f> Emitter<'_, 'f> {
             return;
         };
         self.stop_unless_registers(tight_loop.highest_target, node);
+        if let Some(size) = tight_loop.rotating
+            && self.known.buffered.is_none()
+        {
+            let is_unusual = self.is_rotation_unusual(size);
+            self.stop_if(is_unusual, node);
+            self.load_rotating(size);
+        }
         if self.has_windows() {
             for base in tight_loop.bases.iter() {
                 let address = self.get(base);
@@ -236,7 +243,7 @@ impl<'f> Emitter<'_, 'f> {
             }
         }
         if let Some(tight_loop) = self.region.tight_loop(node) {
-            known.late = tight_loop.late;
+            (known.late, known.buffered) = (tight_loop.late, tight_loop.rotating);
             known.framed = tight_loop.highest_target;
             if self.has_windows() {
                 for base in tight_loop.bases.iter() {
@@ -362,7 +369,9 @@ impl<'f> Emitter<'_, 'f> {
     /// date.
     pub fn begin_operation(&mut self, index: usize) {
         self.index = index;
-        let is_late = self.known.late != Slots::NONE || !self.known.floats.are_complete();
+        let is_late = self.known.late != Slots::NONE
+            || self.known.buffered.is_some()
+            || !self.known.floats.are_complete();
         if !self.is_gone && is_late && !self.is_in_tight_loop() {
             self.complete();
         }
@@ -502,7 +511,14 @@ impl<'f> Emitter<'_, 'f> {
         let is_within = self.is_in_tight_loop() && self.region.are_in_one_loop(self.node, next);
         if !is_within {
             if self.is_system || !is_carried || self.is_in_tight_loop() {
+                let stays_buffered = !is_carried
+                    && self
+                        .region
+                        .tight_loop(next)
+                        .is_some_and(|tight_loop| tight_loop.rotating == self.known.buffered);
+                let buffered = self.known.buffered.take_if(|_| stays_buffered);
                 self.complete();
+                self.known.buffered = buffered;
             }
         } else if !is_carried {
             self.gather_late();

@@ -117,6 +117,7 @@ impl Emitter<'_, '_> {
     /// Goes on where both ways come together: `after` is known on the other one.
     pub(super) fn join(&mut self, join: Block, after: Known) {
         let aside = replace(&mut self.known, after);
+        debug_assert_eq!(self.known.buffered, aside.buffered, "registers are in one place");
         self.known.predicates = aside.predicates;
         self.known.held = self.known.held.intersection(aside.held);
         self.known.late = self.known.late.union(aside.late);
@@ -130,6 +131,9 @@ impl Emitter<'_, '_> {
     /// Makes of what is known what holds once the interpreter's function has executed an instruction aside, with the
     /// instruction's targets at hand.
     fn come_back(&mut self, instruction: &Instruction) {
+        if let Some(size) = self.known.buffered {
+            self.load_rotating(size);
+        }
         let targets = Slots::written_by(instruction).without(self.known.settled);
         self.known.held = self.known.held.without(targets);
         self.known.late = self.known.late.without(Slots::written_by(instruction));

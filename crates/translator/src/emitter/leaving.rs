@@ -100,6 +100,7 @@ impl Emitter<'_, '_> {
         !self.is_system
             && self.region.gathers.is_none()
             && known.late == Slots::NONE
+            && known.buffered.is_none()
             && known.before_settling.is_none()
             && known.floats.are_complete()
             && known.checked_loads.is_empty()

@@ -2,18 +2,18 @@
 //! block was executed last before it was translated.
 //!
 //! The processor keeps general registers and predicates as the rotation shows them. So a rotation of few registers is
-//! stores of values that are mostly at hand, and variables that are named anew. Floating-point registers stand
-//! unrotated: for them, only the rename base changes.
+//! stores of values that are mostly at hand, and variables that are named anew; in a tight loop they are in a
+//! [buffer](super::rotation). Floating-point registers stand unrotated: for them, only the rename base changes.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F64, I8, I32, I64};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
 use sidestep_ia64::encoding::{BranchKind, Instruction};
-use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::{EC, LC};
-use sidestep_ia64::registers::frame::{FIRST_STACKED, ROTATING_FLOATING, ROTATING_PREDICATES};
+use sidestep_ia64::registers::frame::FIRST_STACKED;
 
-use super::{Double, Emitter, FIRST_ROTATING_PREDICATE, Predicates, floats};
+use super::rotation::rotating_slots;
+use super::{Double, Emitter, Predicates, floats};
 use crate::slots::{Slot, Slots};
 
 /// Rotating general registers up to which a rotation is in line.
@@ -29,6 +29,9 @@ impl Emitter<'_, '_> {
             BranchKind::WhileExit => (false, false),
             _ => (false, true),
         };
+        if let Some(size) = self.known.buffered.or_else(|| self.begins_rotating(offset)) {
+            return self.branch_buffered(instruction, (is_counted, is_top), offset, size);
+        }
         let epilogue = self.get(Slot::application(EC));
         // Whether another iteration begins.
         let begins = match is_counted {
@@ -73,6 +76,15 @@ impl Emitter<'_, '_> {
         let is_still = self.ins().band(ends, is_drained);
         self.rotate(is_still, (is_taken, offset));
         self.branch_near(Some(is_taken), offset, |emitter| emitter.go_to(offset, 0));
+    }
+
+    /// How many general registers rotate in a tight loop that begins so many bytes behind the node's first bundle, if
+    /// the node rotates as many: where it is not in the loop, it is the first iteration, with what is before it.
+    fn begins_rotating(&self, offset: i64) -> Option<u8> {
+        let next = self.region.node_at(self.node, offset, 0)?;
+        let rotating = self.region.tight_loop(next)?.rotating;
+        let is_alike = rotating == Some(self.region.nodes[self.node].rotating());
+        rotating.filter(|_| is_alike && !self.leaves && !self.region.has_one_way_in[next])
     }
 
     /// Rotates all registers unless everything `is_still`. The predicates are in their word. Where a NaT comes to light
@@ -135,35 +147,13 @@ impl Emitter<'_, '_> {
         if rotating > IN_LINE_MAX {
             return self.ins().iconst(I8, 1);
         }
-        let size = self.load_state(I32, layout::FRAME_ROTATING);
-        let differs = self.ins().icmp_imm_u(IntCC::NotEqual, size, i64::from(rotating));
-        let rare = self.ins().bor(is_still, differs);
-        // The region's own registers have none.
-        let rotating: Slots = (FIRST_STACKED..FIRST_STACKED + rotating)
-            .map(Slot::general)
-            .collect();
-        let [low, high] = rotating.general_registers();
-        let others = [
-            low & !self.general_registers[0],
-            high & !self.general_registers[1],
-        ];
-        match self.any_nat_of(others) {
-            None => rare,
-            Some(nats) => {
-                let has_nat = self.ins().icmp_imm_u(IntCC::NotEqual, nats, 0);
-                self.ins().bor(rare, has_nat)
-            }
-        }
+        let is_unusual = self.is_rotation_unusual(rotating);
+        self.ins().bor(is_still, is_unusual)
     }
 
     /// Rotates the predicates, so many general registers, and the rename bases.
     fn rotate_in_line(&mut self, rotating: u8) {
-        let bases = [
-            (layout::FRAME_RENAME_GENERAL, u32::from(rotating)),
-            (layout::FRAME_RENAME_FLOATING, ROTATING_FLOATING),
-            (layout::FRAME_RENAME_PREDICATE, ROTATING_PREDICATES),
-        ];
-        for (place, size) in bases.into_iter().filter(|&(_, size)| size > 0) {
+        for (place, size) in Self::rename_bases(rotating) {
             let base = self.load_state(I32, place);
             let is_lowest = self.ins().icmp_imm_u(IntCC::Equal, base, 0);
             let highest = self.ins().iconst(I32, i64::from(size) - 1);
@@ -172,20 +162,11 @@ impl Emitter<'_, '_> {
             self.store_state(base, place);
         }
 
-        const STATIC: i64 = (1 << FIRST_ROTATING_PREDICATE) - 1;
         let word = self.get(Slot::PREDICATES);
-        let fixed = self.ins().band_imm_u(word, STATIC);
-        let others = self.ins().bxor(word, fixed);
-        let up = self.ins().ishl_imm_u(others, 1);
         let last = self.ins().ushr_imm_u(word, LAST_PREDICATE);
-        let first = self.ins().ishl_imm_u(last, i64::from(FIRST_ROTATING_PREDICATE));
-        let word = self.ins().bor(fixed, up);
-        let word = self.ins().bor(word, first);
-        self.set(Slot::PREDICATES, word);
+        self.rotate_predicates(word, last);
 
-        let slots: Vec<Slot> = (FIRST_STACKED..FIRST_STACKED + rotating)
-            .map(Slot::general)
-            .collect();
+        let slots: Vec<Slot> = rotating_slots(rotating).collect();
         let Some(&last) = slots.last() else { return };
         // From the last one down, so that memory has what is still to be moved. What is in no variable comes into none.
         let moves = [(last, slots[0])].into_iter();

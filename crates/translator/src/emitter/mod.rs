@@ -15,6 +15,7 @@ mod in_line;
 mod leaving;
 mod loops;
 mod predicates;
+mod rotation;
 mod steps;
 mod windows;
 
@@ -24,7 +25,8 @@ use std::mem::replace;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64};
 use cranelift_codegen::ir::{
-    AliasRegionData, Block, BlockArg, InstBuilder, InstructionData, MemFlagsData, SigRef, Type, Value,
+    AliasRegionData, Block, BlockArg, InstBuilder, InstructionData, MemFlagsData, SigRef, StackSlot, Type,
+    Value,
 };
 use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, Variable};
 
@@ -142,6 +144,9 @@ pub struct Known {
     completed: Option<i64>,
     /// The highest register that the frame is known to have.
     framed: u8,
+    /// The rotating general registers are in the function's [buffer](rotation), so many, and not where the frame has
+    /// them.
+    buffered: Option<u8>,
     /// Whether control rarely comes here: blocks that begin here stand apart.
     pub is_rare: bool,
 }
@@ -179,6 +184,10 @@ pub struct Emitter<'a, 'f> {
     processor: Value,
     /// That address and as many bytes as stacked registers lie further.
     frame: Variable,
+    /// The same of rotating registers while they are in the buffer.
+    rotating: Variable,
+    /// The buffer, if there is one.
+    buffer: Option<StackSlot>,
     state: MemFlagsData,
     guest: MemFlagsData,
     floating: MemFlagsData,
@@ -238,11 +247,13 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let floating = memory(2, "floating-point registers");
         let headers = region.nodes.iter().map(|_| builder.create_block()).collect();
         let stops = region.nodes.iter().map(|_| builder.create_block()).collect();
-        let frame = builder.declare_var(I64);
+        let [frame, rotating] = [(); 2].map(|()| builder.declare_var(I64));
         let leaving = builder.create_block();
         builder.append_block_param(leaving, I64);
         Emitter {
             frame,
+            rotating,
+            buffer: None,
             processor: builder.ins().get_pinned_reg(I64),
             builder,
             region,
@@ -394,7 +405,9 @@ impl<'a, 'f> Emitter<'a, 'f> {
 
     /// What a slot's offset is counted from.
     fn start_of(&mut self, slot: Slot) -> Value {
+        let rotates = self.known.buffered.is_some_and(|size| slot.rotates_among(size));
         match slot.is_stacked() {
+            true if rotates => self.builder.use_var(self.rotating),
             true => self.builder.use_var(self.frame),
             false => self.processor(),
         }
@@ -411,9 +424,9 @@ impl<'a, 'f> Emitter<'a, 'f> {
     /// Sees to it that memory gets what a slot holds: at once, or in a tight loop when something asks for it.
     pub fn keep(&mut self, value: Value, slot: Slot) {
         self.known.before_settling = None;
-        match self.is_in_tight_loop() && slot.may_be_late() {
-            true => self.known.late.insert(slot),
-            false => self.store_slot(value, slot),
+        match self.tight_loop() {
+            Some(tight_loop) if tight_loop.late.contains(slot) => self.known.late.insert(slot),
+            _ => self.store_slot(value, slot),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Random loops, and how they are executed.
 
 use sidestep_ia64::encoding::{
-    BranchKind, Bundle, Effects, FloatFormat, FloatTransfer, Form, Operation, Precision, StatusField, Target,
-    Template, Unit, UnitClass, all_forms, decode,
+    BranchKind, Bundle, Effects, FloatFormat, FloatTransfer, Form, LoadKind, Operation, Precision, Resource,
+    StatusField, Target, Template, Unit, UnitClass, all_forms, decode,
 };
 use sidestep_ia64::registers::application::{EC, LC};
 use sidestep_ia64::registers::frame::FrameMarker;
@@ -99,6 +99,55 @@ pub fn tight_of_doubles(source: &mut Source) -> Machine {
     tight_of(source, &forms)
 }
 
+/// A tight loop of instructions that name general registers and rotate them, as those that copy memory do.
+pub fn rotating(source: &mut Source) -> Machine {
+    let forms: Vec<&Form> = plain_forms()
+        .filter(|form| names_general_registers(form))
+        .collect();
+    let length = 1 + source.below(4);
+    let kind = [BranchKind::CountedTop, BranchKind::WhileTop][source.below(2) as usize];
+    let bundles = (0..length).map(|bundle| {
+        use UnitClass::{A, I, M};
+        let back = 0u64.wrapping_sub(bundle);
+        let last = match kind {
+            _ if bundle < length - 1 && source.below(8) == 0 => {
+                branch(BranchKind::Conditional, 6 + source.below(6), length - bundle)
+            }
+            _ if bundle < length - 1 => nothing(UnitClass::B),
+            BranchKind::WhileTop => branch(kind, [6, 16, 17, 20][source.below(4) as usize], back),
+            _ => branch(kind, 0, back),
+        };
+        let first = instruction(source, &forms, &[A, M], Unit::M, bundle);
+        let middle = instruction(source, &forms, &[A, I], Unit::I, bundle);
+        Bundle::new(Template::new(INTEGER), [first, middle, last])
+    });
+    let code: Vec<Bundle> = bundles.collect();
+    let mut machine = Machine::new();
+    machine.load_bundles_at(CODE, &code);
+    machine
+}
+
+/// Whether an instruction names no floating-point registers and no advanced loads.
+fn names_general_registers(form: &Form) -> bool {
+    let unit = match form.class {
+        UnitClass::M => Unit::M,
+        UnitClass::A | UnitClass::I => Unit::I,
+        _ => return false,
+    };
+    let Ok(instruction) = decode(unit, form.value, 0) else {
+        return false;
+    };
+    let (sources, destinations) = (instruction.sources(), instruction.destinations());
+    let mut named = sources.iter().chain(destinations.iter());
+    let is_advanced = match form.operation {
+        Operation::Load { kind, .. } => {
+            !matches!(kind, LoadKind::Normal | LoadKind::Speculative | LoadKind::Fill)
+        }
+        _ => false,
+    };
+    !is_advanced && !named.any(|resource| matches!(resource, Resource::Float(_)))
+}
+
 /// Whether an operation takes doubles from registers, or delivers one, where they hold doubles.
 fn computes_doubles(operation: Operation) -> bool {
     use Operation as O;
@@ -172,7 +221,17 @@ fn body(source: &mut Source, forms: &[&Form], mut last: impl FnMut(&mut Source, 
 }
 
 /// Executes a loop once, on other numbers, in another frame and with another number of iterations.
-pub fn execute(processor: &mut Processor, seed: u64, mut run: impl FnMut(&mut Processor, u64) -> Exit) {
+pub fn execute(processor: &mut Processor, seed: u64, run: impl FnMut(&mut Processor, u64) -> Exit) {
+    execute_up_to(8, processor, seed, run);
+}
+
+/// The same with so many iterations at most, if they are counted.
+pub fn execute_up_to(
+    iterations: u64,
+    processor: &mut Processor,
+    seed: u64,
+    mut run: impl FnMut(&mut Processor, u64) -> Exit,
+) {
     let mut source = Source(seed);
     processor.predicates = source.next() | 1;
     processor.register_stack_mut().restart(DATA + 2048, 0);
@@ -197,16 +256,16 @@ pub fn execute(processor: &mut Processor, seed: u64, mut run: impl FnMut(&mut Pr
         processor.general.set_with_nat(register, value, nat);
     }
     for register in [LC, EC] {
-        processor.set_application(register, source.below(9));
+        processor.set_application(register, source.below(iterations + 1));
     }
     set_numbers(processor, &mut source);
     aim(processor, &mut source);
     processor.set_instruction_pointer(CODE, 0);
-    let end = processor.instructions_retired() + 20 * BODY * 3;
+    let end = processor.instructions_retired() + (12 + iterations) * BODY * 3;
     let is_within = |processor: &Processor| (CODE..CODE_END).contains(&processor.instruction_pointer().0);
     while processor.instructions_retired() < end && is_within(processor) {
         let left = end - processor.instructions_retired();
-        let piece = 1 + source.below(400);
+        let piece = 1 + source.below(50 * iterations);
         if let Exit::Fault(fault) = run(processor, piece.min(left)) {
             if processor.instruction_pointer().0 >= CODE + BODY * 16 {
                 break;
