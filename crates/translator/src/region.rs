@@ -39,11 +39,11 @@ pub struct Region {
 impl Region {
     /// The region of a root that stands at the guest's address `base`: `find` knows the blocks at other places,
     /// and whether they go back to themselves often each time that they are reached, `instructions_max` bounds their
-    /// sum.
+    /// sum. If the frame `is_usual`, as many registers are taken to rotate as did when the blocks were interpreted.
     pub fn new(
         root: Arc<Node>,
         base: u64,
-        instructions_max: usize,
+        (instructions_max, is_usual): (usize, bool),
         mut find: impl FnMut(u64) -> Option<(Arc<Node>, bool)>,
     ) -> Region {
         let mut size = root.block.instructions.len();
@@ -91,7 +91,7 @@ impl Region {
                 is_before && ways.next().is_none() && !is_point(node)
             })
             .collect();
-        let tight_loops = tight_loops::find(&nodes);
+        let tight_loops = tight_loops::find(&nodes, is_usual);
         let held = held::slots(&nodes, &successors, &stay_long)
             .into_iter()
             .zip(&tight_loops);

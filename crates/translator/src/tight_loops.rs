@@ -146,24 +146,19 @@ fn lands_far(instruction: &Instruction) -> Slots {
     written
 }
 
-/// A loop rotates registers that its instructions use otherwise than by their names.
-struct RotatesOthers;
-
-/// How many general registers a loop of some nodes rotates, of each the instructions up to one, if it rotates some.
-fn rotation(nodes: &[(&Node, usize)]) -> Result<Option<u8>, RotatesOthers> {
+/// How many general registers a loop of some nodes rotates, of each the instructions up to one, if it rotates some;
+/// nothing where it uses rotating registers otherwise than by their names.
+fn rotation(nodes: &[(&Node, usize)]) -> Option<Option<u8>> {
     let rotate =
         |&&(node, last): &&(&Node, usize)| node.rotates() && last + 1 >= node.block.instructions.len();
     let mut sizes = nodes.iter().filter(rotate).map(|(node, _)| node.rotating());
     let Some(size) = sizes.next() else {
-        return Ok(None);
+        return Some(None);
     };
     let mut used = nodes
         .iter()
         .flat_map(|&(node, last)| instructions(node).take(last + 1));
-    match sizes.all(|other| other == size) && used.all(names_registers_only) {
-        true => Ok(Some(size)),
-        false => Err(RotatesOthers),
-    }
+    (sizes.all(|other| other == size) && used.all(names_registers_only)).then_some(Some(size))
 }
 
 /// Whether an instruction uses rotating registers by their names alone: what it does depends on no rename base. The
@@ -210,8 +205,9 @@ struct Way {
     with: usize,
 }
 
-/// For each node what of it is in a tight loop.
-pub fn find(nodes: &[Arc<Node>]) -> Vec<Option<Member>> {
+/// For each node what of it is in a tight loop. Such a loop rotates no registers unless it is likely that as many do as
+/// did before.
+pub fn find(nodes: &[Arc<Node>], may_rotate: bool) -> Vec<Option<Member>> {
     let index_of = |place: u64| nodes.iter().position(|node| node.place == place);
     let ways = nodes.iter().enumerate().flat_map(|(from, node)| {
         let plain = instructions(node)
@@ -244,7 +240,8 @@ pub fn find(nodes: &[Arc<Node>]) -> Vec<Option<Member>> {
                 .zip(&lasts)
                 .map(|(&member, &last)| (&*nodes[member], last));
             let parts: Vec<(&Node, usize)> = parts.collect();
-            let Ok(rotating) = rotation(&parts) else {
+            let rotating = rotation(&parts).filter(|rotating| may_rotate || rotating.is_none());
+            let Some(rotating) = rotating else {
                 let others = members.into_iter().filter(|&member| !nodes[member].rotates());
                 left.push(others.collect());
                 continue;

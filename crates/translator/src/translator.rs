@@ -245,14 +245,16 @@ impl Translator {
             ..
         } = self.settings;
         let mut found = vec![Arc::clone(root)];
-        let region = Region::new(Arc::clone(&root.node), base, instructions_max, |place| {
+        let find = |place: u64| {
             let piece = known(place).filter(|piece| piece.entered() >= joining_threshold)?;
             found.push(Arc::clone(&piece));
             Some((Arc::clone(&piece.node), piece.is_hot_without(root)))
-        });
+        };
         let left = self.unusual.get(&root.node.place).copied().unwrap_or(0);
+        let is_usual = left < UNUSUAL_MAX;
+        let region = Region::new(Arc::clone(&root.node), base, (instructions_max, is_usual), find);
         let surroundings = Surroundings {
-            is_settled: surroundings.is_settled && left < UNUSUAL_MAX,
+            is_settled: surroundings.is_settled && is_usual,
             ..surroundings
         };
         let is_member = |piece: &&Arc<Piece>| region.nodes.iter().any(|node| Arc::ptr_eq(node, &piece.node));
@@ -589,7 +591,8 @@ impl Translator {
             return finished;
         }
         match answer {
-            // A unit that does not fit what remains retires nothing, nor one that takes FPSR to be another.
+            // A unit that does not fit what remains retires nothing, nor one that takes FPSR, or how many registers
+            // rotate, to be another.
             NEXT_BLOCK if retired == 0 => {
                 if !root.fits(processor) {
                     self.note_unusual(root.node.place, UNSETTLED);

@@ -145,11 +145,18 @@ impl Piece {
         self.base.load(Ordering::Relaxed) == address
     }
 
-    /// Whether FPSR is what its unit, if it has one, takes it to be.
+    /// Whether FPSR is what its unit, if it has one, takes it to be, and as many registers rotate as in the loop that
+    /// it begins with.
     pub fn fits(&self, processor: &Processor) -> bool {
-        let unit = self.unit();
-        let settled = unit.as_ref().map_or((0, 0), |unit| unit.settled);
-        processor.application(FPSR) & settled.0 == settled.1
+        self.unit().as_ref().is_none_or(|unit| {
+            let (looked_at, settled) = unit.settled;
+            let rotating = unit
+                .region
+                .tight_loop(0)
+                .and_then(|tight_loop| tight_loop.rotating);
+            processor.application(FPSR) & looked_at == settled
+                && rotating.is_none_or(|size| u32::from(size) == processor.frame.rotating)
+        })
     }
 
     /// The address of the word that has the address of its code, zero for none.

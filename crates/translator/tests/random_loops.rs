@@ -6,9 +6,11 @@ mod machine;
 mod programs;
 
 use machine::Machine;
-use programs::{Source, cases, exceptions, loops, translator};
+use programs::{CODE, Source, cases, exceptions, loops, translator};
 use proptest::prelude::*;
 use sidestep_ia64::Processor;
+use sidestep_ia64::registers::application::{EC, LC};
+use sidestep_ia64::registers::frame::FrameMarker;
 
 const ROUNDS: u64 = 12;
 
@@ -59,6 +61,33 @@ fn loops_stay_in_translated_code() {
 #[test]
 fn predicates_are_written_as_they_stand_without_rotation() {
     compare(loops::rotating, 18_259_962_660_188_570_894).expect("the same states");
+}
+
+/// A unit that takes another number of registers to rotate goes, for one that takes what has come.
+#[test]
+fn a_loop_that_rotates_another_number_of_registers_is_translated_anew() {
+    let mut machine = loops::counting();
+    let processor = &mut machine.processor;
+    let mut translator = translator(3);
+    for rotating in [16, 24, 0] {
+        for _ in 0..100 {
+            processor.frame = FrameMarker {
+                size: 40,
+                locals: 40,
+                rotating,
+                ..FrameMarker::default()
+            };
+            processor.set_application(LC, 49);
+            processor.set_application(EC, 1);
+            processor.set_instruction_pointer(CODE, 0);
+            processor.run_with(50 * 3, &mut translator, &mut ());
+            assert_eq!(processor.frame.rename_predicate, 48 * 2 - 50);
+        }
+    }
+    let statistics = translator.statistics();
+    let (translated, retired) = (statistics.translated, processor.instructions_retired());
+    assert!(translated * 10 > retired * 9, "{translated} of {retired}");
+    assert!((3..16).contains(&statistics.units), "{}", statistics.units);
 }
 
 /// What is moved from one register to another was none on the way before.

@@ -95,12 +95,13 @@ impl Emitter<'_, '_> {
         offset: i64,
         size: u8,
     ) {
-        let aside = self.leave_later();
         if self.known.buffered.is_none() {
+            let aside = self.leave_unusual_later();
             let is_unusual = self.is_rotation_unusual(size);
             self.unless(is_unusual, aside);
             self.load_rotating(size);
         }
+        let aside = self.leave_later();
         let word = self.predicate_word();
         let count = self.get(Slot::application(LC));
         let epilogue = self.get(Slot::application(EC));

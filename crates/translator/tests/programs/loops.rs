@@ -127,6 +127,15 @@ pub fn rotating(source: &mut Source) -> Machine {
     machine
 }
 
+/// A loop that does nothing but count and rotate.
+pub fn counting() -> Machine {
+    use UnitClass::{I, M};
+    let slots = [nothing(M), nothing(I), branch(BranchKind::CountedTop, 0, 0)];
+    let mut machine = Machine::new();
+    machine.load_bundles_at(CODE, &[Bundle::new(Template::new(INTEGER), slots)]);
+    machine
+}
+
 /// Whether an instruction names no floating-point registers and no advanced loads.
 fn names_general_registers(form: &Form) -> bool {
     let unit = match form.class {
