@@ -34,8 +34,17 @@ pub struct TightLoop {
     pub status_fields: Vec<StatusField>,
     /// The highest register that it writes.
     pub highest_target: u8,
-    /// How many general registers its branches rotate, if some do.
-    pub rotating: Option<u8>,
+    /// What its branches rotate, if some do.
+    pub rotation: Option<Rotation>,
+}
+
+/// What the branches of a loop rotate, beside the predicates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rotation {
+    /// So many general registers.
+    pub size: u8,
+    /// Whether the loop names floating-point registers, so that their rename base has to be right.
+    pub names_floats: bool,
 }
 
 /// What of a node is in a tight loop.
@@ -48,8 +57,8 @@ pub struct Member {
 }
 
 impl TightLoop {
-    /// The loop of some nodes, of each the instructions up to one. So many of its general registers rotate, if some do.
-    fn of(nodes: &[(&Node, usize)], rotating: Option<u8>) -> TightLoop {
+    /// The loop of some nodes, of each the instructions up to one, and of what it rotates, if anything.
+    fn of(nodes: &[(&Node, usize)], rotation: Option<Rotation>) -> TightLoop {
         let instructions = || {
             nodes
                 .iter()
@@ -59,7 +68,7 @@ impl TightLoop {
             changed.union(Slots::written_by(instruction))
         });
         // These are where they are by their names only until the loop rotates.
-        let rotates = |slot: &Slot| rotating.is_some_and(|size| slot.rotates_among(size));
+        let rotates = |slot: &Slot| rotation.is_some_and(|rotation| slot.rotates_among(rotation.size));
         let late = changed.iter().filter(|slot| slot.may_be_late() && !rotates(slot));
         let mut late: Slots = late.collect();
         for slot in [Slot::PREDICATES, Slot::RETIRED] {
@@ -92,13 +101,13 @@ impl TightLoop {
         TightLoop {
             late,
             late_doubles: match doubles.iter().count() {
-                0..=DOUBLES_MAX => doubles,
+                0..=DOUBLES_MAX if rotation.is_none() => doubles,
                 _ => FloatRegisters::NONE,
             },
             bases: bases.without(far),
             status_fields,
             highest_target: highest_targets.max().unwrap_or(0),
-            rotating,
+            rotation,
         }
     }
 
@@ -146,32 +155,42 @@ fn lands_far(instruction: &Instruction) -> Slots {
     written
 }
 
-/// How many general registers a loop of some nodes rotates, of each the instructions up to one, if it rotates some;
-/// nothing where it uses rotating registers otherwise than by their names.
-fn rotation(nodes: &[(&Node, usize)]) -> Option<Option<u8>> {
+/// What a loop of some nodes rotates, of each the instructions up to one, if it does; nothing where it uses what
+/// rotates otherwise than by its names.
+fn rotation(nodes: &[(&Node, usize)]) -> Option<Option<Rotation>> {
     let rotate =
         |&&(node, last): &&(&Node, usize)| node.rotates() && last + 1 >= node.block.instructions.len();
     let mut sizes = nodes.iter().filter(rotate).map(|(node, _)| node.rotating());
     let Some(size) = sizes.next() else {
         return Some(None);
     };
-    let mut used = nodes
-        .iter()
-        .flat_map(|&(node, last)| instructions(node).take(last + 1));
-    (sizes.all(|other| other == size) && used.all(names_registers_only)).then_some(Some(size))
+    let used = || {
+        let parts = nodes.iter();
+        parts.flat_map(|&(node, last)| instructions(node).take(last + 1))
+    };
+    let rotation = Rotation {
+        size,
+        names_floats: used().any(names_floats),
+    };
+    (sizes.all(|other| other == size) && used().all(names_registers_only)).then_some(Some(rotation))
 }
 
-/// Whether an instruction uses rotating registers by their names alone: what it does depends on no rename base. The
-/// table of advanced loads has registers' places, floating-point registers stand unrotated, and so does what moves
-/// between the predicates and a general register.
+/// Whether an instruction names floating-point registers.
+fn names_floats(instruction: &Instruction) -> bool {
+    let (sources, destinations) = (instruction.sources(), instruction.destinations());
+    let mut named = sources.iter().chain(destinations.iter());
+    named.any(|resource| matches!(resource, Resource::Float(_)))
+}
+
+/// Whether an instruction uses rotating general registers and predicates by their names alone, so that it does not
+/// depend on their rename bases: the table of advanced loads has registers' places, and what moves between the
+/// predicates and a general register stands unrotated.
 fn names_registers_only(instruction: &Instruction) -> bool {
     use LoadKind as K;
     let (sources, destinations) = (instruction.sources(), instruction.destinations());
     let mut named = sources.iter().chain(destinations.iter());
-    let is_unrotated = |resource: &Resource| {
-        use Resource as R;
-        matches!(resource, R::Float(_) | R::Predicates | R::RotatingPredicates)
-    };
+    let is_unrotated =
+        |resource: &Resource| matches!(resource, Resource::Predicates | Resource::RotatingPredicates);
     match instruction.operation {
         Operation::Branch { .. } => true,
         Operation::CheckAdvanced { .. } => false,
@@ -240,13 +259,13 @@ pub fn find(nodes: &[Arc<Node>], may_rotate: bool) -> Vec<Option<Member>> {
                 .zip(&lasts)
                 .map(|(&member, &last)| (&*nodes[member], last));
             let parts: Vec<(&Node, usize)> = parts.collect();
-            let rotating = rotation(&parts).filter(|rotating| may_rotate || rotating.is_none());
-            let Some(rotating) = rotating else {
+            let rotation = rotation(&parts).filter(|rotation| may_rotate || rotation.is_none());
+            let Some(rotation) = rotation else {
                 let others = members.into_iter().filter(|&member| !nodes[member].rotates());
                 left.push(others.collect());
                 continue;
             };
-            let tight_loop = TightLoop::of(&parts, rotating);
+            let tight_loop = TightLoop::of(&parts, rotation);
             if tight_loop.late.iter().count() <= CHANGED_MAX {
                 let tight_loop = Arc::new(tight_loop);
                 for (member, last) in members.into_iter().zip(lasts) {

@@ -150,12 +150,12 @@ impl Piece {
     pub fn fits(&self, processor: &Processor) -> bool {
         self.unit().as_ref().is_none_or(|unit| {
             let (looked_at, settled) = unit.settled;
-            let rotating = unit
+            let rotation = unit
                 .region
                 .tight_loop(0)
-                .and_then(|tight_loop| tight_loop.rotating);
+                .and_then(|tight_loop| tight_loop.rotation);
             processor.application(FPSR) & looked_at == settled
-                && rotating.is_none_or(|size| u32::from(size) == processor.frame.rotating)
+                && rotation.is_none_or(|rotation| u32::from(rotation.size) == processor.frame.rotating)
         })
     }
 

@@ -60,10 +60,10 @@ impl Emitter<'_, '_> {
     /// Has everything in variables that a tight loop has there where its nodes begin, wherever control comes from.
     pub(super) fn gather_late(&mut self) {
         self.predicate_word_if_late();
-        if let Some(size) = self.tight_loop().and_then(|tight_loop| tight_loop.rotating)
+        if let Some(rotation) = self.tight_loop().and_then(|tight_loop| tight_loop.rotation)
             && self.known.buffered.is_none()
         {
-            self.load_rotating(size);
+            self.load_rotating(rotation);
         }
         let before = self.get(Slot::RETIRED);
         let more = std::mem::take(&mut self.known.retired).cast_signed();

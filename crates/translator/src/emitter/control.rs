@@ -156,12 +156,12 @@ impl<'f> Emitter<'_, 'f> {
             return;
         };
         self.stop_unless_registers(tight_loop.highest_target, node);
-        if let Some(size) = tight_loop.rotating
+        if let Some(rotation) = tight_loop.rotation
             && self.known.buffered.is_none()
         {
-            let is_unusual = self.is_rotation_unusual(size);
+            let is_unusual = self.is_rotation_unusual(rotation.size);
             self.stop_if(is_unusual, node);
-            self.load_rotating(size);
+            self.load_rotating(rotation);
         }
         if self.has_windows() {
             for base in tight_loop.bases.iter() {
@@ -243,7 +243,7 @@ impl<'f> Emitter<'_, 'f> {
             }
         }
         if let Some(tight_loop) = self.region.tight_loop(node) {
-            (known.late, known.buffered) = (tight_loop.late, tight_loop.rotating);
+            (known.late, known.buffered) = (tight_loop.late, tight_loop.rotation);
             known.framed = tight_loop.highest_target;
             if self.has_windows() {
                 for base in tight_loop.bases.iter() {
@@ -515,7 +515,7 @@ impl<'f> Emitter<'_, 'f> {
                     && self
                         .region
                         .tight_loop(next)
-                        .is_some_and(|tight_loop| tight_loop.rotating == self.known.buffered);
+                        .is_some_and(|tight_loop| tight_loop.rotation == self.known.buffered);
                 let buffered = self.known.buffered.take_if(|_| stays_buffered);
                 self.complete();
                 self.known.buffered = buffered;

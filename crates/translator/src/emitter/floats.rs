@@ -6,11 +6,10 @@ use std::mem::take;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Ieee64;
-use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value};
 use sidestep_ia64::encoding::{Effects, Instruction, Resource, StatusField};
 use sidestep_ia64::float::StatusRegister;
-use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::FPSR;
 use sidestep_ia64::registers::frame::{FIRST_ROTATING_FLOATING, ROTATING_FLOATING};
 
@@ -18,6 +17,9 @@ use super::{Emitter, NO_DOUBLE};
 use crate::chain::Word;
 use crate::held::changes_controls;
 use crate::slots::Slot;
+
+/// The size of a floating-point register in the processor's state: 16 bytes.
+pub const FLOATING_SIZE_LOG2: i64 = 4;
 
 /// The value of a register as a double, which has it exactly: a normal value, a zero or an infinity. It is
 /// [`NO_DOUBLE`] where the register holds something else, of which memory alone knows.
@@ -379,13 +381,22 @@ impl Emitter<'_, '_> {
         if !rotates(register) {
             return self.constant(i64::from(register));
         }
-        let base = self.load_state(I32, layout::FRAME_RENAME_FLOATING);
-        let base = self.ins().uextend(I64, base);
-        let renamed = self.ins().iadd_imm_s(base, i64::from(register));
-        let wrapped = self.ins().iadd_imm_s(renamed, -i64::from(ROTATING_FLOATING));
+        let offset = self.rotating_floating_offset(register);
+        self.ins().ushr_imm_u(offset, FLOATING_SIZE_LOG2)
+    }
+
+    /// How many bytes a floating-point register that rotates is behind the first one of all.
+    pub fn rotating_floating_offset(&mut self, register: u8) -> Value {
+        const ALL: i64 = 128 << FLOATING_SIZE_LOG2;
+        const ROTATING: i64 = (ROTATING_FLOATING as i64) << FLOATING_SIZE_LOG2;
+        let base = self.floating_base();
+        let renamed = self
+            .ins()
+            .iadd_imm_s(base, i64::from(register & 127) << FLOATING_SIZE_LOG2);
+        let wrapped = self.ins().iadd_imm_s(renamed, -ROTATING);
         let is_beyond = self
             .ins()
-            .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, renamed, 128);
+            .icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, renamed, ALL);
         self.ins().select(is_beyond, wrapped, renamed)
     }
 }

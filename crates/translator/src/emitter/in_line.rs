@@ -131,9 +131,7 @@ impl Emitter<'_, '_> {
     /// Makes of what is known what holds once the interpreter's function has executed an instruction aside, with the
     /// instruction's targets at hand.
     fn come_back(&mut self, instruction: &Instruction) {
-        if let Some(size) = self.known.buffered {
-            self.load_rotating(size);
-        }
+        self.load_rotating_again();
         let targets = Slots::written_by(instruction).without(self.known.settled);
         self.known.held = self.known.held.without(targets);
         self.known.late = self.known.late.without(Slots::written_by(instruction));
@@ -283,6 +281,7 @@ impl Emitter<'_, '_> {
             self.complete_registers();
             let answer = self.call_aside(self.entry.perform);
             self.raise_if(answer);
+            self.load_rotating_again();
             let delivered = targets.map(|target| self.delivered_predicate(target).into());
             self.ins().jump(join, &delivered);
             self.known = before;
@@ -313,6 +312,7 @@ impl Emitter<'_, '_> {
         let after = self.begin_aside(aside, before);
         let answer = self.call_aside(self.entry.perform);
         self.raise_if(answer);
+        self.load_rotating_again();
         self.known.floats.perform(Some(instruction));
         let delivered = self.delivered_predicate(predicate);
         self.ins().jump(join, &[delivered.into()]);

@@ -12,9 +12,10 @@ use sidestep_ia64::encoding::{BranchKind, Instruction};
 use sidestep_ia64::registers::application::{EC, LC};
 use sidestep_ia64::registers::frame::FIRST_STACKED;
 
-use super::rotation::rotating_slots;
+use super::rotation::{rename_bases, rotating_slots};
 use super::{Double, Emitter, Predicates, floats};
 use crate::slots::{Slot, Slots};
+use crate::tight_loops::Rotation;
 
 /// Rotating general registers up to which a rotation is in line.
 const IN_LINE_MAX: u8 = 48;
@@ -29,8 +30,8 @@ impl Emitter<'_, '_> {
             BranchKind::WhileExit => (false, false),
             _ => (false, true),
         };
-        if let Some(size) = self.known.buffered.or_else(|| self.begins_rotating(offset)) {
-            return self.branch_buffered(instruction, (is_counted, is_top), offset, size);
+        if let Some(rotation) = self.known.buffered.or_else(|| self.begins_rotating(offset)) {
+            return self.branch_buffered(instruction, (is_counted, is_top), offset, rotation);
         }
         let epilogue = self.get(Slot::application(EC));
         // Whether another iteration begins.
@@ -78,13 +79,13 @@ impl Emitter<'_, '_> {
         self.branch_near(Some(is_taken), offset, |emitter| emitter.go_to(offset, 0));
     }
 
-    /// How many general registers rotate in a tight loop that begins so many bytes behind the node's first bundle, if
-    /// the node rotates as many: where it is not in the loop, it is the first iteration, with what is before it.
-    fn begins_rotating(&self, offset: i64) -> Option<u8> {
+    /// What rotates in a tight loop that begins so many bytes behind the node's first bundle, if the node rotates as
+    /// much: where it is not in the loop, it is the first iteration, with what is before it.
+    fn begins_rotating(&self, offset: i64) -> Option<Rotation> {
         let next = self.region.node_at(self.node, offset, 0)?;
-        let rotating = self.region.tight_loop(next)?.rotating;
-        let is_alike = rotating == Some(self.region.nodes[self.node].rotating());
-        rotating.filter(|_| is_alike && !self.leaves && !self.region.has_one_way_in[next])
+        let rotation = self.region.tight_loop(next)?.rotation?;
+        let is_alike = rotation.size == self.region.nodes[self.node].rotating();
+        Some(rotation).filter(|_| is_alike && !self.leaves && !self.region.has_one_way_in[next])
     }
 
     /// Rotates all registers unless everything `is_still`. The predicates are in their word. Where a NaT comes to light
@@ -153,12 +154,9 @@ impl Emitter<'_, '_> {
 
     /// Rotates the predicates, so many general registers, and the rename bases.
     fn rotate_in_line(&mut self, rotating: u8) {
-        for (place, size) in Self::rename_bases(rotating) {
+        for (place, size) in rename_bases(rotating) {
             let base = self.load_state(I32, place);
-            let is_lowest = self.ins().icmp_imm_u(IntCC::Equal, base, 0);
-            let highest = self.ins().iconst(I32, i64::from(size) - 1);
-            let lower = self.ins().iadd_imm_s(base, -1);
-            let base = self.ins().select(is_lowest, highest, lower);
+            let base = self.lower_rename_base(base, (I32, size), 0);
             self.store_state(base, place);
         }
 

@@ -40,7 +40,7 @@ use crate::held::FloatRegisters;
 use crate::region::Region;
 use crate::resumption::STOPPED;
 use crate::slots::{Slot, Slots};
-use crate::tight_loops::TightLoop;
+use crate::tight_loops::{Rotation, TightLoop};
 
 use gathering::Gathering;
 use leaving::Left;
@@ -50,7 +50,7 @@ pub use windows::Windows;
 
 #[cfg(test)]
 pub use floats::rotated;
-pub use floats::{Double, Floats, rotates};
+pub use floats::{Double, FLOATING_SIZE_LOG2, Floats, rotates};
 
 /// What the function that performs an operation answers: go on behind it.
 pub const PERFORMED: i64 = 0;
@@ -144,9 +144,9 @@ pub struct Known {
     completed: Option<i64>,
     /// The highest register that the frame is known to have.
     framed: u8,
-    /// The rotating general registers are in the function's [buffer](rotation), so many, and not where the frame has
+    /// What rotates, if general registers that do are in the function's [buffer](rotation) and not where the frame has
     /// them.
-    buffered: Option<u8>,
+    buffered: Option<Rotation>,
     /// Whether control rarely comes here: blocks that begin here stand apart.
     pub is_rare: bool,
 }
@@ -186,6 +186,8 @@ pub struct Emitter<'a, 'f> {
     frame: Variable,
     /// The same of rotating registers while they are in the buffer.
     rotating: Variable,
+    /// The rename base of floating-point registers meanwhile, in bytes.
+    floating_base: Variable,
     /// The buffer, if there is one.
     buffer: Option<StackSlot>,
     state: MemFlagsData,
@@ -247,12 +249,13 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let floating = memory(2, "floating-point registers");
         let headers = region.nodes.iter().map(|_| builder.create_block()).collect();
         let stops = region.nodes.iter().map(|_| builder.create_block()).collect();
-        let [frame, rotating] = [(); 2].map(|()| builder.declare_var(I64));
+        let [frame, rotating, floating_base] = [(); 3].map(|()| builder.declare_var(I64));
         let leaving = builder.create_block();
         builder.append_block_param(leaving, I64);
         Emitter {
             frame,
             rotating,
+            floating_base,
             buffer: None,
             processor: builder.ins().get_pinned_reg(I64),
             builder,
@@ -405,7 +408,8 @@ impl<'a, 'f> Emitter<'a, 'f> {
 
     /// What a slot's offset is counted from.
     fn start_of(&mut self, slot: Slot) -> Value {
-        let rotates = self.known.buffered.is_some_and(|size| slot.rotates_among(size));
+        let buffered = self.known.buffered;
+        let rotates = buffered.is_some_and(|rotation| slot.rotates_among(rotation.size));
         match slot.is_stacked() {
             true if rotates => self.builder.use_var(self.rotating),
             true => self.builder.use_var(self.frame),

@@ -3,35 +3,32 @@
 //!
 //! The processor keeps them as the rotation shows them, so they go back to their frame where the loop is left and where
 //! something rare looks at it, and the rename bases change by as many rotations as there were meanwhile. Loops that
-//! copy memory have two dozen registers in flight and few instructions.
+//! copy memory have two dozen registers in flight and few instructions. Floating-point registers stand unrotated:
+//! where a loop names some, a variable has their rename base.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64, I64X2};
-use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value};
+use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Type, Value};
 use sidestep_ia64::encoding::Instruction;
 use sidestep_ia64::layout;
 use sidestep_ia64::registers::application::{EC, LC};
-use sidestep_ia64::registers::frame::{FIRST_STACKED, ROTATING_FLOATING, ROTATING_PREDICATES};
+use sidestep_ia64::registers::frame::{
+    FIRST_STACKED, ROTATING_FLOATING, ROTATING_PREDICATES, STACKED_REGISTERS,
+};
 
-use super::{Emitter, FIRST_ROTATING_PREDICATE, Predicates};
+use super::{Emitter, FIRST_ROTATING_PREDICATE, FLOATING_SIZE_LOG2, Predicates};
 use crate::slots::{Slot, Slots};
+use crate::tight_loops::Rotation;
 
 /// Registers that the buffer has room for. A loop goes so far before they are back at the buffer's end.
 const ROOM: u32 = 256;
 const REGISTER_SIZE: u32 = size_of::<u64>() as u32;
-const _: () = assert!(ROOM >= 2 * 96, "all that may rotate, and some rotations");
+const _: () = assert!(
+    ROOM >= 2 * STACKED_REGISTERS,
+    "all that may rotate, and as many rotations"
+);
 
 impl Emitter<'_, '_> {
-    /// The rename bases, each with how many registers it renames where so many general ones rotate.
-    pub(super) fn rename_bases(rotating: u8) -> impl Iterator<Item = (usize, u32)> {
-        let bases = [
-            (layout::FRAME_RENAME_GENERAL, u32::from(rotating)),
-            (layout::FRAME_RENAME_FLOATING, ROTATING_FLOATING),
-            (layout::FRAME_RENAME_PREDICATE, ROTATING_PREDICATES),
-        ];
-        bases.into_iter().filter(|&(_, size)| size > 0)
-    }
-
     /// A value that is not zero where another number of general registers rotates, or one of those has its NaT bit set
     /// that are not the region's: its own have none.
     pub(super) fn is_rotation_unusual(&mut self, rotating: u8) -> Value {
@@ -52,18 +49,45 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Brings so many rotating registers from their frame to the end of the buffer.
-    pub(super) fn load_rotating(&mut self, size: u8) {
+    /// Brings the general registers that rotate from their frame to the end of the buffer.
+    pub(super) fn load_rotating(&mut self, rotation: Rotation) {
         let frame = self.builder.use_var(self.frame);
-        let first = self.first_place(size);
-        self.copy_rotating(size, frame, first);
+        let first = self.first_place(rotation.size);
+        self.copy_rotating(rotation.size, frame, first);
         self.builder.def_var(self.rotating, first);
-        self.known.buffered = Some(size);
+        if rotation.names_floats {
+            let base = self.load_floating_base();
+            self.builder.def_var(self.floating_base, base);
+        }
+        self.known.buffered = Some(rotation);
+    }
+
+    /// The rename base of floating-point registers, in bytes.
+    pub(super) fn floating_base(&mut self) -> Value {
+        match self.known.buffered {
+            Some(Rotation {
+                names_floats: true, ..
+            }) => self.builder.use_var(self.floating_base),
+            _ => self.load_floating_base(),
+        }
+    }
+
+    fn load_floating_base(&mut self) -> Value {
+        let base = self.load_state(I32, layout::FRAME_RENAME_FLOATING);
+        let base = self.ins().uextend(I64, base);
+        self.ins().ishl_imm_u(base, FLOATING_SIZE_LOG2)
+    }
+
+    /// The same where they are in the buffer, but the interpreter's function has looked at their frame.
+    pub(super) fn load_rotating_again(&mut self) {
+        if let Some(rotation) = self.known.buffered {
+            self.load_rotating(rotation);
+        }
     }
 
     /// Brings the rotating registers that are in the buffer back to their frame, and leaves what is known as it is.
     pub(super) fn store_rotating(&mut self) {
-        let Some(size) = self.known.buffered else {
+        let Some(Rotation { size, names_floats }) = self.known.buffered else {
             return;
         };
         let [frame, place] = [self.frame, self.rotating].map(|start| self.builder.use_var(start));
@@ -74,7 +98,14 @@ impl Emitter<'_, '_> {
             .ins()
             .ushr_imm_u(distance, i64::from(REGISTER_SIZE.trailing_zeros()));
         let rotations = self.ins().ireduce(I32, rotations);
-        for (place, renamed) in Self::rename_bases(size) {
+        for (place, renamed) in rename_bases(size) {
+            if names_floats && place == layout::FRAME_RENAME_FLOATING {
+                let base = self.floating_base();
+                let base = self.ins().ushr_imm_u(base, FLOATING_SIZE_LOG2);
+                let base = self.ins().ireduce(I32, base);
+                self.store_state(base, place);
+                continue;
+            }
             let base = self.load_state(I32, place);
             let base = self
                 .ins()
@@ -93,13 +124,13 @@ impl Emitter<'_, '_> {
         instruction: &Instruction,
         (is_counted, is_top): (bool, bool),
         offset: i64,
-        size: u8,
+        rotation: Rotation,
     ) {
         if self.known.buffered.is_none() {
             let aside = self.leave_unusual_later();
-            let is_unusual = self.is_rotation_unusual(size);
+            let is_unusual = self.is_rotation_unusual(rotation.size);
             self.unless(is_unusual, aside);
-            self.load_rotating(size);
+            self.load_rotating(rotation);
         }
         let aside = self.leave_later();
         let word = self.predicate_word();
@@ -140,12 +171,25 @@ impl Emitter<'_, '_> {
         self.set(Slot::application(EC), new_epilogue);
         let first = self.ins().uextend(I64, first);
         self.rotate_predicates(word, first);
-        self.rotate_buffered(size);
+        self.rotate_buffered(rotation);
         let is_taken = match is_top {
             true => goes_on,
             false => self.not(goes_on),
         };
         self.branch_near(Some(is_taken), offset, |emitter| emitter.go_to(offset, 0));
+    }
+
+    /// A rename base, of a type and of so many registers, that is lower by one register of so many bytes' size.
+    pub(super) fn lower_rename_base(
+        &mut self,
+        base: Value,
+        (kind, renamed): (Type, u32),
+        size_log2: i64,
+    ) -> Value {
+        let is_lowest = self.ins().icmp_imm_u(IntCC::Equal, base, 0);
+        let highest = self.ins().iconst(kind, i64::from(renamed - 1) << size_log2);
+        let lower = self.ins().iadd_imm_s(base, -1 << size_log2);
+        self.ins().select(is_lowest, highest, lower)
     }
 
     /// Rotates the predicates of a word, and the first one becomes what is given.
@@ -161,8 +205,9 @@ impl Emitter<'_, '_> {
         self.set(Slot::PREDICATES, word);
     }
 
-    /// Rotates the registers that are in the buffer.
-    fn rotate_buffered(&mut self, size: u8) {
+    /// Rotates the registers that are in the buffer, and the floating-point ones.
+    fn rotate_buffered(&mut self, rotation: Rotation) {
+        let size = rotation.size;
         let place = self.builder.use_var(self.rotating);
         let rotated = self.ins().iadd_imm_s(place, -i64::from(REGISTER_SIZE));
         if let Some(last) = rotating_slots(size).last() {
@@ -174,7 +219,12 @@ impl Emitter<'_, '_> {
         self.builder.def_var(self.rotating, rotated);
         let renamed = rotating_slots(size).collect();
         self.known.held = self.known.held.without(renamed);
-        self.known.floats.forget_rotating();
+        self.known.floats.rotate();
+        if rotation.names_floats {
+            let base = self.floating_base();
+            let base = self.lower_rename_base(base, (I64, ROTATING_FLOATING), FLOATING_SIZE_LOG2);
+            self.builder.def_var(self.floating_base, base);
+        }
 
         let [full, rest] = [(); 2].map(|()| self.builder.create_block());
         let end = self.place(0);
@@ -183,7 +233,7 @@ impl Emitter<'_, '_> {
         self.ins().brif(is_full, full, &[], rest, &[]);
         let begin_anew = |emitter: &mut Self| {
             emitter.store_rotating();
-            emitter.load_rotating(size);
+            emitter.load_rotating(rotation);
         };
         self.rarely(full, begin_anew, rest);
     }
@@ -220,6 +270,16 @@ impl Emitter<'_, '_> {
         self.ins()
             .iadd_imm_s(buffer, i64::from(before * REGISTER_SIZE) - first)
     }
+}
+
+/// The rename bases, each with how many registers it renames if so many general ones rotate.
+pub(super) fn rename_bases(rotating: u8) -> impl Iterator<Item = (usize, u32)> {
+    let bases = [
+        (layout::FRAME_RENAME_GENERAL, u32::from(rotating)),
+        (layout::FRAME_RENAME_FLOATING, ROTATING_FLOATING),
+        (layout::FRAME_RENAME_PREDICATE, ROTATING_PREDICATES),
+    ];
+    bases.into_iter().filter(|&(_, size)| size > 0)
 }
 
 /// The general registers that rotate if so many do.

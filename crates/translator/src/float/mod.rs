@@ -21,10 +21,8 @@ use sidestep_ia64::float::register::{EXPONENT_BIAS, EXPONENT_INTEGER};
 use sidestep_ia64::layout::{self, FLOATING_DOUBLE, FLOATING_STEP};
 use sidestep_ia64::registers::status::psr;
 
-use crate::emitter::{Double, Emitter, NO_DOUBLE, rotates};
+use crate::emitter::{Double, Emitter, FLOATING_SIZE_LOG2, NO_DOUBLE, rotates};
 
-const REGISTER_SIZE: usize = 16;
-const REGISTER_SIZE_LOG2: i64 = 4;
 /// Where a register has its sign and exponent.
 const SIGN_EXPONENT: i32 = 8;
 /// The sign in the word of sign and exponent, and the exponent.
@@ -61,14 +59,13 @@ fn place(emitter: &mut Emitter, register: u8) -> (Value, i32) {
     let processor = emitter.processor();
     let register = register & 127;
     if !rotates(register) {
-        let offset = layout::FLOATING + usize::from(register) * REGISTER_SIZE;
+        let offset = layout::FLOATING + (usize::from(register) << FLOATING_SIZE_LOG2);
         return (processor, offset as i32);
     }
     if let Some(place) = emitter.known.floats.place(register) {
         return (place, layout::FLOATING as i32);
     }
-    let number = emitter.floating_number(register);
-    let offset = emitter.ins().ishl_imm_u(number, REGISTER_SIZE_LOG2);
+    let offset = emitter.rotating_floating_offset(register);
     let place = emitter.ins().iadd(processor, offset);
     emitter.known.floats.note_place(register, place);
     (place, layout::FLOATING as i32)
