@@ -62,6 +62,13 @@ impl Emitter<'_, '_> {
         self.known.buffered = Some(rotation);
     }
 
+    /// The same where they are in the buffer, but the interpreter's function has looked at their frame.
+    pub(super) fn load_rotating_again(&mut self) {
+        if let Some(rotation) = self.known.buffered {
+            self.load_rotating(rotation);
+        }
+    }
+
     /// The rename base of floating-point registers, in bytes.
     pub(super) fn floating_base(&mut self) -> Value {
         match self.known.buffered {
@@ -78,13 +85,6 @@ impl Emitter<'_, '_> {
         self.ins().ishl_imm_u(base, FLOATING_SIZE_LOG2)
     }
 
-    /// The same where they are in the buffer, but the interpreter's function has looked at their frame.
-    pub(super) fn load_rotating_again(&mut self) {
-        if let Some(rotation) = self.known.buffered {
-            self.load_rotating(rotation);
-        }
-    }
-
     /// Brings the rotating registers that are in the buffer back to their frame, and leaves what is known as it is.
     pub(super) fn store_rotating(&mut self) {
         let Some(Rotation { size, names_floats }) = self.known.buffered else {
@@ -99,20 +99,22 @@ impl Emitter<'_, '_> {
             .ushr_imm_u(distance, i64::from(REGISTER_SIZE.trailing_zeros()));
         let rotations = self.ins().ireduce(I32, rotations);
         for (place, renamed) in rename_bases(size) {
-            if names_floats && place == layout::FRAME_RENAME_FLOATING {
-                let base = self.floating_base();
-                let base = self.ins().ushr_imm_u(base, FLOATING_SIZE_LOG2);
-                let base = self.ins().ireduce(I32, base);
-                self.store_state(base, place);
-                continue;
-            }
-            let base = self.load_state(I32, place);
-            let base = self
-                .ins()
-                .iadd_imm_s(base, i64::from(ROOM.next_multiple_of(renamed)));
-            let base = self.ins().isub(base, rotations);
-            let renamed = self.ins().iconst(I32, i64::from(renamed));
-            let base = self.ins().urem(base, renamed);
+            let is_variable = names_floats && place == layout::FRAME_RENAME_FLOATING;
+            let base = match is_variable {
+                true => {
+                    let base = self.floating_base();
+                    let base = self.ins().ushr_imm_u(base, FLOATING_SIZE_LOG2);
+                    self.ins().ireduce(I32, base)
+                }
+                false => {
+                    let base = self.load_state(I32, place);
+                    let above = i64::from(ROOM.next_multiple_of(renamed));
+                    let base = self.ins().iadd_imm_s(base, above);
+                    let base = self.ins().isub(base, rotations);
+                    let renamed = self.ins().iconst(I32, i64::from(renamed));
+                    self.ins().urem(base, renamed)
+                }
+            };
             self.store_state(base, place);
         }
     }
