@@ -30,7 +30,9 @@ impl Emitter<'_, '_> {
             BranchKind::WhileExit => (false, false),
             _ => (false, true),
         };
-        if let Some(rotation) = self.known.buffered.or_else(|| self.begins_rotating(offset)) {
+        let rotation = self.known.buffered;
+        let rotation = rotation.or_else(|| self.tight_loop()?.rotation);
+        if let Some(rotation) = rotation.or_else(|| self.begins_rotating(offset)) {
             return self.branch_buffered(instruction, (is_counted, is_top), offset, rotation);
         }
         let epilogue = self.get(Slot::application(EC));
