@@ -470,35 +470,6 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.get(Slot::general(register))
     }
 
-    /// Whether a predicate is true: a value that is zero or not. `None` for one that always is.
-    pub fn predicate(&mut self, predicate: u8) -> Option<Value> {
-        if predicate == 0 {
-            return None;
-        }
-        if let Some(known) = self.known.predicates.known(predicate) {
-            return Some(known);
-        }
-        let word = self.get(Slot::PREDICATES);
-        let bit = self.constant(1i64 << predicate);
-        let bit = self.ins().band(word, bit);
-        let value = self.ins().icmp_imm_u(IntCC::NotEqual, bit, 0);
-        self.known.predicates.note(predicate, value);
-        Some(value)
-    }
-
-    /// Writes a predicate's truth value.
-    pub fn set_predicate(&mut self, predicate: u8, value: Value) {
-        self.known.predicates.write(predicate, value);
-    }
-
-    /// Writes a predicate's truth value, and to another one its opposite.
-    pub fn set_complementary(&mut self, predicate: u8, other: u8, value: Value) {
-        let opposite = self.not(value);
-        self.known
-            .predicates
-            .write_pair((predicate, value), (other, opposite));
-    }
-
     /// The opposite of a truth value: of a comparison the opposite one, so that the host need not make a number of
     /// what it branches on.
     pub fn not(&mut self, value: Value) -> Value {
@@ -660,25 +631,6 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.known.is_rare = was_rare;
         self.ins().jump(rest, &[]);
         self.begin(rest);
-    }
-
-    /// The word of all predicates.
-    pub fn predicate_word(&mut self) -> Value {
-        if let Some(word) = self.complete_word() {
-            self.known.predicates.note_completed();
-            self.set(Slot::PREDICATES, word);
-        }
-        self.get(Slot::PREDICATES)
-    }
-
-    /// Replaces the word of predicates, which is complete, where a predicate is true.
-    pub fn replace_predicates(&mut self, predicate: u8, written: Value, word: Value) {
-        let replaced = match self.predicate(predicate) {
-            None => written,
-            Some(condition) => self.ins().select(condition, written, word),
-        };
-        self.known.predicates = Predicates::default();
-        self.set(Slot::PREDICATES, replaced);
     }
 
     /// The bits of a value as an integer of a type: of a number those that it has, of another integer the low ones.

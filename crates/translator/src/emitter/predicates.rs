@@ -3,10 +3,14 @@
 //! Most predicates are asked for by the next branch and written again soon. So a comparison writes truth values; they
 //! go into the word where something else may look at it.
 
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use cranelift_frontend::FunctionBuilder;
 use sidestep_ia64::registers::frame::ROTATING_PREDICATES;
+
+use super::Emitter;
+use crate::slots::Slot;
 
 const COUNT: usize = 64;
 /// The first predicate that rotates: of the first stage of a pipelined loop.
@@ -136,5 +140,55 @@ impl Predicates {
     /// Notes that the word has everything.
     pub fn note_completed(&mut self) {
         self.late.clear();
+    }
+}
+
+impl Emitter<'_, '_> {
+    /// Whether a predicate is true: a value that is zero or not. `None` for one that always is.
+    pub fn predicate(&mut self, predicate: u8) -> Option<Value> {
+        if predicate == 0 {
+            return None;
+        }
+        if let Some(known) = self.known.predicates.known(predicate) {
+            return Some(known);
+        }
+        let word = self.get(Slot::PREDICATES);
+        let bit = self.constant(1i64 << predicate);
+        let bit = self.ins().band(word, bit);
+        let value = self.ins().icmp_imm_u(IntCC::NotEqual, bit, 0);
+        self.known.predicates.note(predicate, value);
+        Some(value)
+    }
+
+    /// Writes a predicate's truth value.
+    pub fn set_predicate(&mut self, predicate: u8, value: Value) {
+        self.known.predicates.write(predicate, value);
+    }
+
+    /// Writes a predicate's truth value, and to another one its opposite.
+    pub fn set_complementary(&mut self, predicate: u8, other: u8, value: Value) {
+        let opposite = self.not(value);
+        self.known
+            .predicates
+            .write_pair((predicate, value), (other, opposite));
+    }
+
+    /// The word of all predicates.
+    pub fn predicate_word(&mut self) -> Value {
+        if let Some(word) = self.complete_word() {
+            self.known.predicates.note_completed();
+            self.set(Slot::PREDICATES, word);
+        }
+        self.get(Slot::PREDICATES)
+    }
+
+    /// Replaces the word of predicates, which is complete, where a predicate is true.
+    pub fn replace_predicates(&mut self, predicate: u8, written: Value, word: Value) {
+        let replaced = match self.predicate(predicate) {
+            None => written,
+            Some(condition) => self.ins().select(condition, written, word),
+        };
+        self.known.predicates = Predicates::default();
+        self.set(Slot::PREDICATES, replaced);
     }
 }
