@@ -150,6 +150,27 @@ fn devices_are_found_on_pci_and_beside_it() {
 }
 
 #[test]
+fn a_driver_of_before_version_1_writes_to_a_disk() {
+    let Some(folder) = file_system() else { return };
+    let options = ["--disk", "disk.img", "--virtio", "transitional"];
+    let append = "quiet virtio_pci.force_legacy=1";
+    let line = "cat /sys/bus/virtio/devices/virtio0/features; \
+                mount -t ext4 /dev/vda /tmp && cp /bin/tour /tmp/tour && umount /tmp";
+    let Some(mut command) = boot_with(folder.path(), &options, append, line) else {
+        return;
+    };
+    let printed = successful(&command.output().expect("sidestep starts"));
+    let mut lines = printed.lines();
+    let features = lines.find(|line| line.len() == 64 && line.bytes().all(|bit| b"01".contains(&bit)));
+    let features = features.expect("64 bits").as_bytes();
+    assert_eq!(features[9], b'1', "it flushes");
+    assert_eq!(features[32], b'0', "not by version 1");
+    let (code, checked) = tool(&folder, &["e2fsck", "-fn", "disk.img"]);
+    assert_eq!(code, 0, "{checked}");
+    holds_program(&folder, "tour", "tour");
+}
+
+#[test]
 fn what_was_flushed_outlives_the_host_program() {
     let Some(folder) = file_system() else { return };
     let line = "mount -t ext4 /dev/vda /tmp; cp /bin/tour /tmp/kept; sync; echo flushed; \

@@ -11,12 +11,13 @@ mod probe;
 #[path = "../../tests/registers/requests.rs"]
 mod requests;
 
-const DEVICES: [Device; 5] = [
+const DEVICES: [Device; 6] = [
     Device::Block,
     Device::Network,
     Device::Console,
     Device::Entropy,
     Device::Folder,
+    Device::LegacyBlock,
 ];
 
 fuzz_target!(|data: &[u8]| {

@@ -54,13 +54,15 @@ pub enum VirtioTransport {
     /// On the PCI bus, which every IA-64 kernel looks through.
     #[default]
     Pci,
+    /// The same, with the registers of before version 1 as well, for drivers that know no others: Linux before 4.0.
+    Transitional,
     /// By registers in memory, which ACPI tables name.
     Mmio,
 }
 
 /// What is no transport.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` must be `pci` or `mmio`")]
+#[error("`{0}` must be `pci`, `transitional` or `mmio`")]
 pub struct NoTransport(String);
 
 impl FromStr for VirtioTransport {
@@ -69,6 +71,7 @@ impl FromStr for VirtioTransport {
     fn from_str(text: &str) -> Result<VirtioTransport, NoTransport> {
         match text {
             "pci" => Ok(VirtioTransport::Pci),
+            "transitional" => Ok(VirtioTransport::Transitional),
             "mmio" => Ok(VirtioTransport::Mmio),
             _ => Err(NoTransport(text.to_owned())),
         }
@@ -299,14 +302,13 @@ impl Controllers {
         self,
         builder: &MachineBuilder,
         lines: &Lines,
-        bus: &mut pci::Bus,
+        (bus, places): (&mut pci::Bus, &mut Places),
         first_interrupt: u32,
     ) -> DiskSlots {
         let mut slots = DiskSlots {
             bridges: bus.bridges(),
             ..DiskSlots::default()
         };
-        let mut places = Places::new();
         let mut next = first_interrupt;
         let mut interrupts = || {
             let number = next;
@@ -390,7 +392,7 @@ pub fn boot_disks(
     found.collect()
 }
 
-/// Where firmware puts the next controller's registers.
+/// Where firmware puts the next registers of controllers, and ports of any function.
 struct Places {
     memory: u32,
     ports: u32,
@@ -433,6 +435,7 @@ pub fn attach(
 ) -> Result<(Vec<Attached>, Arc<pci::Bus>, DiskSlots), AttachError> {
     let memory = layout::PCI..layout::PCI + layout::PCI_SIZE;
     let mut bus = pci::Bus::behind(bridges, &memory, &layout::PCI_BRIDGE_PORTS);
+    let mut places = Places::new();
     let mut attached = Vec::new();
     for (number, Made { name, device }) in made.into_iter().enumerate() {
         let interrupt = layout::VIRTIO_INTERRUPT + number as u32;
@@ -440,13 +443,19 @@ pub fn attach(
         let line = move |asserted| line.set(asserted);
         let (memory, timeline) = (builder.memory(), builder.timeline());
         let (facilities, place, doorbells) = match transport {
-            VirtioTransport::Pci => {
+            VirtioTransport::Pci | VirtioTransport::Transitional => {
                 let sources = virtio_pci::sources(device.queue_sizes().len());
                 let interrupts = Interrupts::new(sources, Box::new(line), builder.interrupts());
                 let facilities = Facilities::new(device, memory, Box::new(interrupts.clone()), timeline);
                 let start = layout::PCI as u32 + number as u32 * virtio_pci::SIZE;
-                let function =
-                    virtio_pci::Transport::new(facilities.clone(), interrupts, start, interrupt as u8);
+                let (device, line) = (facilities.clone(), interrupt as u8);
+                let function = match transport {
+                    VirtioTransport::Transitional => {
+                        let ports = places.ports(virtio_pci::legacy_ports(&device));
+                        virtio_pci::Transport::transitional(device, interrupts, (start, ports), line)
+                    }
+                    _ => virtio_pci::Transport::new(device, interrupts, start, line),
+                };
                 let page = PhysicalAddress(u64::from(start) + virtio_pci::NOTIFICATIONS);
                 let doorbells = page..page + virtio_pci::PAGE;
                 let place = Place::Slot {
@@ -472,7 +481,7 @@ pub fn attach(
         });
     }
     let interrupt = layout::VIRTIO_INTERRUPT + attached.len() as u32;
-    let slots = controllers.attach(builder, lines, &mut bus, interrupt);
+    let slots = controllers.attach(builder, lines, (&mut bus, &mut places), interrupt);
     let bus = Arc::new(bus);
     let window = pci::Window::new(Arc::clone(&bus), layout::PCI);
     builder.attach("pci", PhysicalAddress(layout::PCI), layout::PCI_SIZE, window)?;

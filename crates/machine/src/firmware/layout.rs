@@ -44,7 +44,7 @@ pub const PCI: u64 = 0xe000_0000;
 pub const PCI_SIZE: u64 = 256 << 20;
 /// Where firmware puts the registers of controllers, behind those of virtio devices.
 pub const PCI_CONTROLLERS: u64 = PCI + (1 << 20);
-/// The first I/O port of controllers: behind those that once were a PC's own.
+/// The first I/O port of controllers and of virtio devices: behind those that once were a PC's own.
 pub const PCI_CONTROLLER_PORTS: u32 = 0x1000;
 /// What bridges pass on of the ports.
 pub const PCI_BRIDGE_PORTS: std::ops::Range<u32> = PCI_CONTROLLER_PORTS..0x3000;

@@ -137,7 +137,11 @@ fn leaves<'a>(value: &'a mut Value, found: &mut Vec<&'a mut Value>) {
 
 #[test]
 fn a_machine_is_restored_to_the_byte() {
-    for transport in [VirtioTransport::Pci, VirtioTransport::Mmio] {
+    for transport in [
+        VirtioTransport::Pci,
+        VirtioTransport::Transitional,
+        VirtioTransport::Mmio,
+    ] {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = saved(folder.path(), transport);
         let mut again = restored(&file).unwrap_or_else(|error| panic!("{error}"));

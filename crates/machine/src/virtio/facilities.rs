@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use carried::Chain;
-pub(super) use registers::State;
+pub(super) use registers::{FEATURE_VERSION_1, State};
 pub use saved::FacilitiesState;
 use virtio_queue::{Queue, QueueOwnedT, QueueT};
 
@@ -257,9 +257,14 @@ impl Facilities {
             device.reset();
             return self.note_news();
         }
+        let mut device = lock(&self.0.device);
         let mut state = self.state();
-        let was_running = state.is_running();
+        let (was_running, had_begun) = (state.is_running(), state.begun().is_some());
         state.set_status(value);
+        if let Some(features) = state.begun().filter(|_| !had_begun) {
+            device.begin(features);
+        }
+        drop(device);
         self.note_news();
         self.begin(&mut state, !was_running);
     }

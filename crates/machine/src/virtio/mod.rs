@@ -10,7 +10,7 @@
 //! notified goes on. What the driver gets wrong (a chain that loops, a buffer that is not RAM) is counted, and the
 //! device asks to be reset; a request that is well formed but impossible (a sector behind the end) is answered with
 //! its own status. Everything follows Virtual I/O Device (VIRTIO) version 1.2, without packed rings; event indices are
-//! there for queues that are carried.
+//! there for queues that are carried. Transitional devices, on PCI, work for drivers of before version 1 too.
 
 pub mod block;
 pub mod console;
@@ -73,6 +73,11 @@ pub trait VirtioDevice: Send {
     /// Takes what has come from outside until `now`, in machine time.
     fn poll(&mut self, now: u64) {
         let _ = now;
+    }
+
+    /// Takes note of the features that a driver has accepted, which begins its work now.
+    fn begin(&mut self, features: u64) {
+        let _ = features;
     }
 
     /// Forgets what a driver left behind.

@@ -61,6 +61,10 @@ const PACKET: u32 = REQUESTS + 0x400;
 /// Where each AHCI port's one command has its table, behind the lists, and how far the ports' are apart.
 const TABLES: u32 = REQUESTS + 0x800;
 const PORT: u32 = 0x400;
+/// Where the driver of before version 1 has its queue's available ring, behind descriptors that fill a page; and where
+/// the ports are behind the other registers.
+const LEGACY_AVAILABLE: u32 = REQUESTS + 0x1000;
+const LEGACY: u64 = pci::SIZE as u64;
 /// Where a virtio driver has a queue's available ring, and the next queue, behind the descriptors; and its messages.
 const AVAILABLE: u32 = 0x100;
 const QUEUE: u32 = 0x200;
@@ -77,11 +81,13 @@ pub enum Device {
     Console,
     Entropy,
     Folder,
+    /// A disk of virtio's whose driver knows the registers of before version 1.
+    LegacyBlock,
 }
 
 impl Device {
     #[allow(dead_code, reason = "a fuzz target has one device of these, the tests all")]
-    pub const ALL: [Device; 8] = [
+    pub const ALL: [Device; 9] = [
         Device::Scsi,
         Device::Adapter,
         Device::Ahci,
@@ -90,6 +96,7 @@ impl Device {
         Device::Console,
         Device::Entropy,
         Device::Folder,
+        Device::LegacyBlock,
     ];
 }
 
@@ -116,8 +123,10 @@ impl Driver {
             let interrupts = Interrupts::new(sources, line.clone(), builder.interrupts());
             let interrupt = Box::new(interrupts.clone());
             let facilities = Facilities::new(device, builder.memory(), interrupt, builder.timeline());
-            let transport = pci::Transport::new(facilities, interrupts, REGISTERS, 0);
-            (Box::new(transport) as Box<dyn Function>, pci::SIZE)
+            let ports = pci::legacy_ports(&facilities);
+            let places = (REGISTERS, PORTS);
+            let transport = pci::Transport::transitional(facilities, interrupts, places, 0);
+            (Box::new(transport) as Box<dyn Function>, pci::SIZE + ports)
         };
         let interrupts = || Interrupts::new(0, line.clone(), builder.interrupts());
         let (function, registers_bytes): (Box<dyn Function>, u32) = match device {
@@ -146,7 +155,9 @@ impl Driver {
                 let controller = ahci::Controller::new(behind, memory, interrupts(), timeline, REGISTERS, 0);
                 (Box::new(controller), ahci::REGISTERS_BYTES)
             }
-            Device::Block => virtio(Box::new(Block::open(disk, false).expect("a disk"))),
+            Device::Block | Device::LegacyBlock => {
+                virtio(Box::new(Block::open(disk, false).expect("a disk")))
+            }
             Device::Network => virtio(Box::new(Network::new(ADDRESS, Box::new(Mirror::default())))),
             Device::Console => virtio(Box::new(VirtioConsole::new(Box::new(Typist)))),
             Device::Entropy => virtio(Box::new(Entropy::new(Seeded(1)))),
@@ -283,7 +294,7 @@ impl Driver {
         const NEXT: u32 = 1;
         const WRITE: u32 = 2;
         let (request, chain) = match self.device {
-            Device::Block => (
+            Device::Block | Device::LegacyBlock => (
                 vec![0; 16], // a block is read
                 vec![
                     [MESSAGES, 16, NEXT],
@@ -301,6 +312,13 @@ impl Driver {
         for (number, [address, bytes, flags]) in (0..).zip(chain) {
             let descriptor = [address, 0, bytes, flags | (number + 1) << 16];
             self.put_words(REQUESTS + 16 * number, &descriptor);
+        }
+        if self.device == Device::LegacyBlock {
+            // The driver's state, the queue's page, and the driver's state again.
+            for (port, size, value) in [(18, 1, 3), (14, 2, 0), (8, 4, REQUESTS >> 12), (18, 1, 7)] {
+                self.store(LEGACY + port, size, value);
+            }
+            return;
         }
         self.put_words(REQUESTS + QUEUE, &[MESSAGES, 0, 76, 0]);
         for (register, size, value) in [
@@ -342,17 +360,26 @@ impl Driver {
                 self.store(0x138, 4, 1);
                 self.store(0x1b8, 4, 1);
             }
+            Device::LegacyBlock => {
+                self.fill(LEGACY_AVAILABLE);
+                self.store(LEGACY + 16, 2, 0);
+            }
             _ => {
                 for queue in 0..2 {
-                    let count = PhysicalAddress(u64::from(REQUESTS + QUEUE * queue + AVAILABLE) + 2);
-                    let next: u16 = self.memory.read_value(count).expect("memory");
-                    self.memory
-                        .write_value(count, next.wrapping_add(1))
-                        .expect("memory");
+                    self.fill(REQUESTS + QUEUE * queue + AVAILABLE);
                     self.store(pci::NOTIFICATIONS, 2, queue);
                 }
             }
         }
+    }
+
+    /// Puts the next chain into an available ring.
+    fn fill(&self, ring: u32) {
+        let count = PhysicalAddress(u64::from(ring) + 2);
+        let next: u16 = self.memory.read_value(count).expect("memory");
+        self.memory
+            .write_value(count, next.wrapping_add(1))
+            .expect("memory");
     }
 
     /// Lets `turns` pieces of work be done.

@@ -65,8 +65,9 @@ pub struct KernelMachine {
     /// trans=virtio,version=9p2000.L host /mnt`; may be given several times.
     #[arg(long, value_name = "FOLDER[,tag=NAME][,readonly]")]
     folder: Vec<FolderTable>,
-    /// How virtio devices are found: on the PCI bus, or by registers in memory that ACPI tables name [default: pci].
-    #[arg(long, value_name = "pci|mmio")]
+    /// How virtio devices are found: on the PCI bus, there with the registers of before version 1 as well
+    /// (transitional), or by registers in memory that ACPI tables name [default: pci].
+    #[arg(long, value_name = "pci|transitional|mmio")]
     virtio: Option<VirtioTransport>,
 }
 

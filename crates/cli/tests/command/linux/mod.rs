@@ -48,6 +48,11 @@ pub fn text(bytes: &[u8]) -> String {
 
 /// The command that boots and runs a line of the guest's shell; `None` without a kernel.
 pub fn boot(folder: &Path, options: &[&str], line: &str) -> Option<Command> {
+    boot_with(folder, options, "quiet", line)
+}
+
+/// The same with more on the kernel's command line.
+pub fn boot_with(folder: &Path, options: &[&str], append: &str, line: &str) -> Option<Command> {
     let (kernel, initramfs) = files()?;
     let mut command = Command::new(env!("CARGO_BIN_EXE_sidestep"));
     command
@@ -58,7 +63,7 @@ pub fn boot(folder: &Path, options: &[&str], line: &str) -> Option<Command> {
         .arg(initramfs)
         .args(options)
         .arg("--append")
-        .arg(format!("console=ttyS0 panic=-1 quiet -- sh -c \"{line}\""))
+        .arg(format!("console=ttyS0 panic=-1 {append} -- sh -c \"{line}\""))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

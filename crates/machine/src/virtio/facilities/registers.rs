@@ -23,7 +23,7 @@ mod status {
 /// before it.
 const FEATURE_INDIRECT: u64 = 1 << 28;
 const FEATURE_EVENT_INDEX: u64 = 1 << 29;
-const FEATURE_VERSION_1: u64 = 1 << 32;
+pub(in crate::virtio) const FEATURE_VERSION_1: u64 = 1 << 32;
 
 /// Why a device interrupts.
 mod cause {
@@ -88,6 +88,11 @@ impl State {
     /// Whether driver and device say by indices from when on they want to be told.
     pub(super) fn has_event_index(&self) -> bool {
         self.driver_features & FEATURE_EVENT_INDEX != 0
+    }
+
+    /// Whether the driver has begun its work, and with which features.
+    pub(super) fn begun(&self) -> Option<u64> {
+        (self.status & status::DRIVER_OK != 0).then_some(self.driver_features)
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -162,10 +167,14 @@ impl State {
 
     /// Accepts features by the selected half, as long as that is not settled.
     pub fn accept_features(&mut self, value: u32) {
+        self.accept_half(self.driver_features_select, value);
+    }
+
+    fn accept_half(&mut self, select: u32, value: u32) {
         if self.status & status::FEATURES_OK != 0 {
             return;
         }
-        match self.driver_features_select {
+        match select {
             0 => self.driver_features = self.driver_features >> 32 << 32 | u64::from(value),
             1 => self.driver_features = self.driver_features & 0xffff_ffff | u64::from(value) << 32,
             _ => {}
@@ -175,6 +184,22 @@ impl State {
     /// The selected half of the features that the driver has accepted.
     pub fn driver_features(&self) -> u32 {
         half(self.driver_features, self.driver_features_select)
+    }
+
+    /// The first half of the features that are offered, all that drivers of before version 1 see.
+    pub fn offered_first(&self) -> u32 {
+        half(self.offered, 0)
+    }
+
+    /// Accepts features of the first half, of those that are offered: a driver of before version 1 is not told which
+    /// are refused.
+    pub fn accept_first(&mut self, value: u32) {
+        self.accept_half(0, value & self.offered_first());
+    }
+
+    /// The first half of the features that the driver has accepted.
+    pub fn accepted_first(&self) -> u32 {
+        half(self.driver_features, 0)
     }
 
     /// How many queues there are.

@@ -96,6 +96,9 @@ impl Facilities {
         state.status = saved.status;
         state.work = saved.work;
         state.poll = saved.poll;
+        if let Some(features) = state.begun() {
+            device.begin(features);
+        }
         let timeline = &self.0.timeline;
         if let Some(ticket) = saved.work {
             let again = self.clone();

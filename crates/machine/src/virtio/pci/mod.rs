@@ -1,6 +1,7 @@
-//! The transport over PCI (section 4.1 of the specification): version 1 only, no legacy registers.
+//! The transport over PCI (section 4.1 of the specification): of version 1, or a transitional one, which has the
+//! registers of before as well (`legacy`).
 //!
-//! A [`Transport`] is a [`Function`] with one region of [`SIZE`] bytes, a page of 4 kB for each structure that its
+//! A [`Transport`] is a [`Function`] with a region of [`SIZE`] bytes, a page of 4 kB for each structure that its
 //! capabilities name:
 //!
 //! | Offset | |
@@ -16,6 +17,7 @@
 //! and are dropped. Structures can also be reached through configuration space, for guests that map nothing.
 //! Interrupts are messages, one for each queue and one for the configuration, or the line.
 
+mod legacy;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +25,7 @@ use virtio_queue::QueueT;
 
 use super::facilities::{Event, Facilities, Interrupt};
 use crate::pci::Function;
-use crate::pci::configuration::{Configuration, Identity, STATUS, STATUS_INTERRUPT};
+use crate::pci::configuration::{Configuration, Identity, STATUS, STATUS_INTERRUPT, Space};
 use crate::pci::interrupts::{Interrupts, MESSAGE_BYTES};
 
 /// Bytes of registers.
@@ -38,6 +40,8 @@ const DEVICE: u64 = 2 * PAGE;
 pub const NOTIFICATIONS: u64 = 3 * PAGE;
 const TABLE: u64 = 4 * PAGE;
 const PENDING: u64 = 5 * PAGE;
+/// The registers of before version 1, behind the other region.
+const LEGACY: u64 = SIZE as u64;
 
 /// Bytes from the notification of a queue to that of the next.
 const NOTIFICATION_BYTES: u32 = 4;
@@ -145,11 +149,18 @@ pub fn sources(queues: usize) -> usize {
     source(queues)
 }
 
+/// How many I/O ports a transitional device has, a power of two.
+pub fn legacy_ports(facilities: &Facilities) -> u32 {
+    legacy::ports(facilities.configuration_bytes())
+}
+
 /// A virtio device on a PCI bus.
 pub struct Transport {
     facilities: Facilities,
     interrupts: Interrupts,
     configuration: Configuration,
+    /// The number of the region that capabilities name.
+    region: u8,
     /// Where the capabilities for accesses through configuration space and for messages are.
     access: u64,
     messages: u64,
@@ -159,7 +170,6 @@ impl Transport {
     /// A function for a device that was given these interrupts. Firmware has put its registers at `start`, and its line
     /// is said to be number `line`.
     pub fn new(facilities: Facilities, interrupts: Interrupts, start: u32, line: u8) -> Transport {
-        let queues = facilities.queues().len();
         let kind = facilities.identifier();
         let mut configuration = Configuration::new(Identity {
             vendor: VENDOR,
@@ -169,11 +179,48 @@ impl Transport {
             revision: 1,
             class: class(kind),
         });
-        facilities.reach_by(configuration.mastering());
         configuration.add_region(SIZE, start);
+        Transport::with(facilities, interrupts, configuration, (0, line))
+    }
+
+    /// The same with the registers of before version 1 as well, [so many](legacy_ports) from port `ports` on. A kind of
+    /// device that came with version 1 has none.
+    pub fn transitional(
+        facilities: Facilities,
+        interrupts: Interrupts,
+        (start, ports): (u32, u32),
+        line: u8,
+    ) -> Transport {
+        let kind = facilities.identifier();
+        let Some(device) = legacy::device(kind) else {
+            return Transport::new(facilities, interrupts, start, line);
+        };
+        let mut configuration = Configuration::new(Identity {
+            vendor: VENDOR,
+            device,
+            subsystem_vendor: VENDOR,
+            subsystem: kind as u16,
+            revision: 0,
+            class: class(kind),
+        });
+        // Drivers of before version 1 look for the ports in the first region.
+        configuration.add_region_at(1, Space::Memory, SIZE, start);
+        configuration.add_region_at(0, Space::Ports, legacy_ports(&facilities), ports);
+        Transport::with(facilities, interrupts, configuration, (1, line))
+    }
+
+    /// A function with its regions, whose capabilities name the one of this number.
+    fn with(
+        facilities: Facilities,
+        interrupts: Interrupts,
+        mut configuration: Configuration,
+        (region, line): (u8, u8),
+    ) -> Transport {
+        let queues = facilities.queues().len();
+        facilities.reach_by(configuration.mastering());
         configuration.add_interrupt(line);
         let mut add = |kind, offset: u64, size: u32, more: &[u8], writable: &[u8]| {
-            let mut body = vec![16 + more.len() as u8, kind, 0, 0, 0, 0];
+            let mut body = vec![16 + more.len() as u8, kind, region, 0, 0, 0];
             body.extend((offset as u32).to_le_bytes());
             body.extend(size.to_le_bytes());
             body.extend(more);
@@ -194,13 +241,14 @@ impl Transport {
         writable[6..].fill(u8::MAX);
         let access = add(structure::CONFIGURATION_ACCESS, 0, 0, &[0; 4], &writable);
         let mut body = (queues as u16).to_le_bytes().to_vec(); // one less than there are
-        body.extend((TABLE as u32).to_le_bytes());
-        body.extend((PENDING as u32).to_le_bytes());
+        body.extend((TABLE as u32 | u32::from(region)).to_le_bytes());
+        body.extend((PENDING as u32 | u32::from(region)).to_le_bytes());
         let messages = configuration.add_capability(CAPABILITY_MESSAGES, &body, &[0, 0xc0]) as u64;
         Transport {
             facilities,
             interrupts,
             configuration,
+            region,
             access,
             messages,
         }
@@ -278,7 +326,7 @@ impl Transport {
         let field = |offset| self.configuration.load(self.access + offset, 4);
         let region = self.configuration.load(self.access + 4, 1);
         let (offset, size) = (field(8), field(12));
-        let fits = region == 0
+        let fits = region == u32::from(self.region)
             && matches!(size, 1 | 2 | 4)
             && offset.is_multiple_of(size)
             && offset.checked_add(size)? <= SIZE;
@@ -290,7 +338,20 @@ impl Transport {
     fn update_messages(&mut self) {
         let control = self.configuration.load(self.messages + 2, 2);
         let waits = control & 0x4000 != 0 || !self.configuration.mastering().is_allowed();
-        self.interrupts.set_messages(control & 0x8000 != 0, waits);
+        self.interrupts.set_messages(self.sends_messages(), waits);
+    }
+
+    /// Whether the driver has messages sent.
+    fn sends_messages(&self) -> bool {
+        self.configuration.load(self.messages + 2, 2) & 0x8000 != 0
+    }
+
+    /// Why the device interrupts, which it does no longer.
+    fn take_causes(&self) -> u64 {
+        let mut state = self.facilities.state();
+        let causes = state.causes();
+        state.acknowledge(causes);
+        u64::from(causes)
     }
 
     /// Where the data of such an access are.
@@ -364,18 +425,14 @@ impl Function for Transport {
             COMMON if size == 8 && at.is_multiple_of(8) && at >= register::DESCRIPTORS => {
                 self.load_common(at) | self.load_common(at + 4) << 32
             }
-            INTERRUPT_STATUS if at == 0 => {
-                let mut state = self.facilities.state();
-                let causes = state.causes();
-                state.acknowledge(causes);
-                u64::from(causes)
-            }
+            INTERRUPT_STATUS if at == 0 => self.take_causes(),
             DEVICE => self.facilities.load_configuration(at, size),
             TABLE if size >= 4 && at.is_multiple_of(size) => self.interrupts.load_table(at, size),
             PENDING if at.is_multiple_of(size) => {
                 let bits = self.interrupts.pending(at / 8) >> (at % 8 * 8);
                 bits & u64::MAX >> (64 - 8 * size)
             }
+            LEGACY => self.load_legacy(at, size),
             _ => 0,
         }
     }
@@ -391,6 +448,7 @@ impl Function for Transport {
             // The value is the queue's number, as the place is.
             NOTIFICATIONS if matches!(size, 2 | 4) => self.facilities.notify(u32::from(value as u16)),
             TABLE if size >= 4 && at.is_multiple_of(size) => self.interrupts.store_table(at, size, value),
+            LEGACY => self.store_legacy(at, size, value),
             _ => {}
         }
     }
