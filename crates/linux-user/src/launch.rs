@@ -155,6 +155,7 @@ fn run_under<T>(
     if let Some(exceptions) = launch.options.engine.as_deref().and_then(Engine::host_exceptions) {
         signals::set_exceptions(exceptions);
     }
+    signals::let_library_settle();
     let ignored = ignored_on_entry(launch.pipe_ignored);
     let memory = Arc::new(Memory::new().map_err(LaunchError::Reserve)?);
     let tree = files.namespace();

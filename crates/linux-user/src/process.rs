@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
@@ -139,6 +139,8 @@ pub struct Process {
     pub budget: AtomicU64,
     /// When it started.
     pub started: Instant,
+    /// What `personality` was told.
+    pub persona: AtomicU32,
     /// What a debugger has of it, if it has one.
     control: Option<Arc<Control>>,
 }
@@ -169,6 +171,7 @@ impl Process {
             progress: Mutex::default(),
             budget: AtomicU64::new(budget),
             started: Instant::now(),
+            persona: AtomicU32::new(0),
         }
     }
 

@@ -59,6 +59,9 @@ pub enum SnapshotError {
         /// Why.
         error: io::Error,
     },
+    /// What the guest has written to a disk is in memory alone.
+    #[error("the machine cannot be saved: what it has written to the disk `{}` is not in that (`snapshot`)", .0.display())]
+    WrittenOver(PathBuf),
     /// The file is something else.
     #[error("{}: is not a saved machine", .0.display())]
     Foreign(PathBuf),
@@ -198,6 +201,9 @@ pub fn save(machine: &mut Machine, parts: &Parts, file: &Path) -> Result<(), Sna
     }
     if parts.firmware.is_booting() {
         return Err(SnapshotError::Booting);
+    }
+    if let Some(disk) = parts.description.disk.iter().find(|disk| disk.is_written_over()) {
+        return Err(SnapshotError::WrittenOver(disk.file.clone()));
     }
     let header = header(machine, parts).map_err(failed)?;
     let mut name = file.file_name().unwrap_or_default().to_owned();
@@ -372,6 +378,13 @@ impl Saved {
             disk.file = file;
         }
         Ok(())
+    }
+
+    /// Has the files of its disks stay as they are: what the guest writes from now on is gone with the machine.
+    pub fn keep_disks(&mut self) {
+        for disk in &mut self.header.description.disk {
+            disk.snapshot = true;
+        }
     }
 
     /// Builds the machine again, as it was.

@@ -25,6 +25,7 @@ fn debug(
     let mut debugged = Debugged {
         machine: &mut machine,
         executor: VirtualTime::default(),
+        executed_max: u64::MAX,
     };
     between(&mut debugged, |debugger| session(debugger, &Symbols(image)))
 }
@@ -159,6 +160,7 @@ fn debugging_does_not_change_what_a_machine_does() {
     let mut debugged = Debugged {
         machine: &mut machine,
         executor: VirtualTime::default(),
+        executed_max: u64::MAX,
     };
     let finish = between(&mut debugged, |debugger| disturb(debugger, &Symbols(image)));
     assert_eq!(finish, Finish::Ended(End::Exit(0)));
@@ -168,4 +170,24 @@ fn debugging_does_not_change_what_a_machine_does() {
     };
     let outcome = limit.run(&mut machine);
     assert_eq!(outcome.retired, expected.retired);
+}
+
+#[test]
+fn a_debugger_has_the_machine_where_its_instructions_end() {
+    let Guest { mut machine, .. } = Guest::new(1, "compute 1000");
+    let mut debugged = Debugged {
+        machine: &mut machine,
+        executor: VirtualTime::default(),
+        executed_max: 150,
+    };
+    let finish = between(&mut debugged, |debugger| {
+        assert!(debugger.ask("vCont;s:p1.1").starts_with("T05"));
+        for _ in 0..2 {
+            let answer = debugger.ask("vCont;c");
+            assert!(answer.starts_with("S02"), "{answer}");
+        }
+        debugger.kill();
+    });
+    assert_eq!(finish, Finish::Killed);
+    assert_eq!(machine.executed(), 150);
 }

@@ -29,9 +29,13 @@ pub struct Run {
     /// An image as a disk of a FUCE machine or a kernel's, of which there may be several. With neither an image nor a
     /// kernel, what is on the disks is booted, by EFI. What a FUCE image writes is put back when it ends; a kernel's
     /// writes reach the file at once. A kernel's may be in QEMU's format qcow2, on a SCSI bus or Serial ATA, and a
-    /// CD-ROM there: `FILE[,readonly][,format=raw|qcow2][,bus=virtio|scsi|ahci][,media=disk|cdrom]`.
+    /// CD-ROM there: `FILE[,readonly][,snapshot][,format=raw|qcow2][,bus=virtio|scsi|ahci][,media=disk|cdrom]`.
     #[arg(long, value_name = "FILE[,OPTION]...")]
     disk: Vec<DiskTable>,
+    /// Do not put back what the guest writes to disks: their files stay as they are. What a kernel's machine writes is
+    /// kept as long as that is there, up to 4 GB for each disk. `,snapshot` behind a disk's file says so of that alone.
+    #[arg(long)]
+    snapshot: bool,
     /// Print statistics to the standard error at the end: a FUCE chip's counters; how many instructions an IA-64
     /// machine has executed, and with --translate how many of them translated.
     #[arg(long)]
@@ -94,6 +98,7 @@ impl Run {
     fn boot(mut self) -> Outcome {
         self.execution.wants_statistics = self.stats;
         let disk = (!self.disk.is_empty()).then_some("--disk");
+        let snapshot = self.snapshot.then_some("--snapshot");
         let starts = self.kernel.machine.kernel.as_ref().or(self.image.as_ref());
         if let Some(started) = starts {
             refuse(
@@ -105,11 +110,13 @@ impl Run {
         let (fuce, host, consoles) = (self.fuce.given(), self.host.given(), self.kernel.consoles_given());
         if let Some(kernel) = self.kernel.machine.kernel.clone() {
             refuse(&kernel, [fuce, host], "kernels")?;
-            return self.kernel.run(self.disk, &self.execution);
+            return self.kernel.run(self.disk, self.snapshot, &self.execution);
         }
         if let Some(file) = &self.kernel.restore {
             refuse(file, [fuce, host, self.kernel.machine.given()], "saved machines")?;
-            return self.kernel.restore(file, self.disk, &self.execution);
+            return self
+                .kernel
+                .restore(file, self.disk, self.snapshot, &self.execution);
         }
         let Some(image) = self.image.as_ref() else {
             let disk = self
@@ -124,7 +131,7 @@ impl Run {
                 [start, restoring],
                 "disks that are booted: what is on them says what is started",
             )?;
-            return self.kernel.run(self.disk, &self.execution);
+            return self.kernel.run(self.disk, self.snapshot, &self.execution);
         };
         refuse(
             image,
@@ -137,7 +144,8 @@ impl Run {
         match Kind::of(image, &bytes) {
             Some(Kind::Fuce) => {
                 refuse(image, [self.execution.given(), host, consoles], "FUCE images")?;
-                self.fuce.run(&path, &bytes, &self.disk, self.stats)
+                self.fuce
+                    .run(&path, &bytes, (&self.disk, self.snapshot), self.stats)
             }
             Some(Kind::Description) => {
                 refuse(image, [disk], "descriptions: they name their disks")?;
@@ -145,14 +153,14 @@ impl Run {
                 let text =
                     String::from_utf8(bytes).map_err(|error| format!("{path}: is no text: {error}"))?;
                 if description::has_table(&text, &["host", "vm"]) {
-                    refuse(image, [consoles], "hosts with virtual machines")?;
+                    refuse(image, [consoles, snapshot], "hosts with virtual machines")?;
                     return self.host.run(image, &text, &self.execution);
                 }
                 refuse(image, [host], "machines without a host around them")?;
                 if description::has_table(&text, &["kernel", "disk"]) {
-                    return self.kernel.describe(image, &text, &self.execution);
+                    return self.kernel.describe(image, &text, self.snapshot, &self.execution);
                 }
-                refuse(image, [consoles], "machines that start no kernel")?;
+                refuse(image, [consoles, snapshot], "machines that start no kernel")?;
                 bare::run(image, &text, &self.execution)
             }
             None => Err(format!(

@@ -77,14 +77,18 @@ fn a_failure_is_reported_and_replayed_to_the_instruction_with_the_disk_of_then()
     fs::rename(folder.join("sidestep-ci"), elsewhere.path().join("sidestep-ci")).expect("a move");
     let replay = said.lines().last().expect("how it is replayed").trim();
     let replay = replay.replacen("sidestep", env!("CARGO_BIN_EXE_sidestep"), 1);
-    let replayed = Command::new("sh")
-        .args(["-c", &replay])
-        .current_dir(elsewhere.path())
-        .stderr(Stdio::piped())
-        .output()
-        .expect("a shell");
-    assert_eq!(replayed.status.code(), Some(124), "{}", text(&replayed.stderr));
-    let printed = text(&replayed.stdout);
+    let replayed = || {
+        let output = Command::new("sh")
+            .args(["-c", &replay])
+            .current_dir(elsewhere.path())
+            .stderr(Stdio::piped())
+            .output()
+            .expect("a shell");
+        assert_eq!(output.status.code(), Some(124), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let printed = replayed();
+    assert_eq!(printed, replayed(), "as often as one likes");
     assert!(
         printed.contains("before\r\n"),
         "the disk is what it was: {printed}"

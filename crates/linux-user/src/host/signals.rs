@@ -361,6 +361,15 @@ pub fn send(thread: i32, signal: i32) {
     let _ = unsafe { call(libc::SYS_tgkill, arguments) };
 }
 
+/// Has the host's C library take its own signals before a guest does: glibc catches one with the first thread that it
+/// begins, whatever was to be done for it until then. What is said of it from then on holds.
+pub fn let_library_settle() {
+    // Where no thread can be had now, none has taken anything.
+    let _ = std::thread::Builder::new()
+        .spawn(|| {})
+        .map(std::thread::JoinHandle::join);
+}
+
 /// The dispositions and the mask that a process had before a program ran in it.
 pub struct Before {
     actions: Vec<(i32, HostAction)>,

@@ -16,8 +16,20 @@ pub const MAP_GROWSUP: u64 = 0x0200;
 const HOST_FLAGS: u64 =
     (libc::MAP_NORESERVE | libc::MAP_POPULATE | libc::MAP_NONBLOCK | libc::MAP_LOCKED | libc::MAP_SYNC)
         as u64;
+/// All flags of `mmap` that a call with `MAP_SHARED_VALIDATE` may have; others it must refuse.
+const VALIDATED_FLAGS: u64 = libc::MAP_TYPE as u64
+    | MAP_GROWSUP
+    | HOST_FLAGS
+    | (libc::MAP_FIXED
+        | libc::MAP_FIXED_NOREPLACE
+        | libc::MAP_GROWSDOWN
+        | libc::MAP_DENYWRITE
+        | libc::MAP_EXECUTABLE
+        | libc::MAP_STACK) as u64;
 /// Shared mappings lie on such boundaries (`SHMLBA` of Linux/ia64).
 const SHARED_ALIGNMENT: u64 = 1 << 20;
+/// `mlock2` locks pages once they are there.
+const MLOCK_ONFAULT: u64 = 1;
 /// `mprotect` applies to the whole stack below or above.
 const PROT_GROWS: u64 = 0x0300_0000;
 
@@ -88,7 +100,12 @@ impl Memory {
             return Err(no_memory());
         }
         let shared = match request.flags as i32 & libc::MAP_TYPE {
-            libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE => true,
+            libc::MAP_SHARED => true,
+            libc::MAP_SHARED_VALIDATE if request.has(libc::MAP_ANONYMOUS) => return Err(invalid()),
+            libc::MAP_SHARED_VALIDATE if request.flags & !VALIDATED_FLAGS != 0 => {
+                return Err(Errno(libc::EOPNOTSUPP));
+            }
+            libc::MAP_SHARED_VALIDATE => true,
             libc::MAP_PRIVATE => false,
             _ => return Err(invalid()),
         };
@@ -333,9 +350,11 @@ impl Memory {
         target: u64,
     ) -> Result<u64, Errno> {
         let flags = flags as i32;
-        let known = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        let known = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
         let fixed = flags & libc::MREMAP_FIXED != 0;
-        if flags & !known != 0 || new_length == 0 || fixed && flags & libc::MREMAP_MAYMOVE == 0 {
+        let stays = flags & libc::MREMAP_DONTUNMAP != 0;
+        let must_move = fixed || stays;
+        if flags & !known != 0 || new_length == 0 || must_move && flags & libc::MREMAP_MAYMOVE == 0 {
             return Err(invalid());
         }
         let fault = |_| Errno(libc::EFAULT);
@@ -355,7 +374,12 @@ impl Memory {
                 [(part, mapping)] if *part == (old..old + old_length.max(PAGE)) => mapping.clone(),
                 _ => return Err(Errno(libc::EFAULT)),
             };
-            if old_length == 0 {
+            // What is of no length is there once more elsewhere, if it is shared.
+            let is_doubled = old_length == 0;
+            if is_doubled && !mapping.shared
+                || stays
+                    && (old_length != new_length || mapping.shared || mapping.backing != Backing::Anonymous)
+            {
                 return Err(invalid());
             }
             if fixed {
@@ -364,8 +388,28 @@ impl Memory {
                     return Err(invalid());
                 }
                 self.note_code(&mappings, &range);
-                self.move_mapping(&mut mappings, &old_range, range, mapping)?;
-                return Ok(target);
+            }
+            if fixed || stays || is_doubled {
+                if stays || is_doubled {
+                    self.limits.check(&mappings, new_length, mapping.is_data())?;
+                }
+                let room = match fixed {
+                    true => Some(target),
+                    false if flags & libc::MREMAP_MAYMOVE == 0 => None,
+                    false => self.find_room(&mappings, 0, new_length, mapping.shared),
+                };
+                let room = room.ok_or_else(no_memory)?;
+                self.move_mapping(
+                    &mut mappings,
+                    &old_range,
+                    room..room + new_length,
+                    mapping.clone(),
+                )?;
+                if stays {
+                    self.map_anonymous_on_host(&old_range, mapping.protection, 0)?;
+                    mappings.insert(old_range.clone(), mapping);
+                }
+                return Ok(room);
             }
             if new_length <= old_length {
                 let tail = old + new_length..old_range.end;
@@ -413,11 +457,16 @@ impl Memory {
         if moved == libc::MAP_FAILED {
             return Err(Errno::last());
         }
-        mappings.remove(old.clone());
+        if !old.is_empty() {
+            mappings.remove(old.clone());
+        }
         if let Backing::File { bias, .. } = &mut mapping.backing {
             *bias = bias.wrapping_add(old.start).wrapping_sub(new.start);
         }
         mappings.insert(new, mapping);
+        if old.is_empty() {
+            return Ok(());
+        }
         self.reclaim_hole(mappings, old)
     }
 
@@ -522,13 +571,27 @@ impl Memory {
     /// Locks all present mappings, all future ones, or both.
     pub fn lock_all(&self, flags: u64) -> Result<(), Errno> {
         let flags = flags as i32;
-        if flags == 0 || flags & !(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) != 0 {
+        let which = flags & (libc::MCL_CURRENT | libc::MCL_FUTURE);
+        if which == 0 || flags & !(which | libc::MCL_ONFAULT) != 0 {
             return Err(invalid());
         }
         if flags & libc::MCL_CURRENT != 0 {
-            let ranges: Vec<_> = self.mappings().iter().map(|(range, _)| range.clone()).collect();
-            for range in ranges {
-                self.forward(libc::SYS_mlock, range.start, range.end - range.start, 0)?;
+            let mappings: Vec<_> = self
+                .mappings()
+                .iter()
+                .map(|(range, mapping)| (range.clone(), mapping.protection))
+                .collect();
+            for (range, protection) in mappings {
+                let length = range.end - range.start;
+                self.forward(libc::SYS_mlock2, range.start, length, MLOCK_ONFAULT)?;
+                let populate = match protection.writes() {
+                    true => libc::MADV_POPULATE_WRITE,
+                    false => libc::MADV_POPULATE_READ,
+                };
+                if flags & libc::MCL_ONFAULT == 0 {
+                    // Pages that cannot be had are no error of this call.
+                    let _ = self.forward(libc::SYS_madvise, range.start, length, populate as u64);
+                }
             }
         }
         self.lock_future

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
+#include <mqueue.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -93,6 +95,15 @@ static void memory(int file) {
     page[0] = 1;
     char *moved = mremap(page + 2 * size, 2 * size, 10 * size, MREMAP_MAYMOVE);
     CHECK(moved != MAP_FAILED && moved[size] == 7);
+    char *second = mremap(moved, size, size, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+    CHECK(second != MAP_FAILED && second != moved && moved[0] == 0);
+    CHECK(mremap(moved, 0, size, MREMAP_MAYMOVE) == MAP_FAILED && errno == EINVAL && !munmap(second, size));
+    char *shared = mmap(0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    second = mremap(shared, 0, size, MREMAP_MAYMOVE);
+    shared[1] = 9;
+    CHECK(second != MAP_FAILED && second[1] == 9 && !munmap(second, size) && shared[1] == 9 && !munmap(shared, size));
+    CHECK(mmap(0, size, PROT_READ, MAP_SHARED_VALIDATE | 0x800000, file, 0) == MAP_FAILED && errno == EOPNOTSUPP);
+    CHECK(!mlockall(MCL_CURRENT) && !munlockall() && mlockall(MCL_ONFAULT) < 0 && errno == EINVAL);
     moved[9 * size] = 1;
     CHECK(!mprotect(moved, size, PROT_NONE) && write(file, moved, 10) < 0 && errno == EFAULT);
     unsigned char resident[10];
@@ -157,8 +168,13 @@ static void queued_signals(void) {
 }
 
 static void sockets(int file) {
-    int pair[2];
-    CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    int pair[2], any = socket(AF_INET, SOCK_DGRAM, 0);
+    struct ifreq interfaces[8];
+    struct ifconf list = {.ifc_len = sizeof interfaces, .ifc_req = interfaces};
+    CHECK(recvmsg(-1, 0, 0) < 0 && errno == EBADF && recvmmsg(-1, 0, 0, 0, 0) < 0 && errno == EBADF);
+    CHECK(recvmsg(any, 0, 0) < 0 && errno == EFAULT);
+    CHECK(!ioctl(any, SIOCGIFCONF, &list) && list.ifc_len % sizeof *interfaces == 0 && list.ifc_req == interfaces);
+    CHECK(!close(any) && !socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
     CHECK(send(pair[0], "abc", 3, 0) == 3 && recv(pair[1], buffer, 10, 0) == 3);
     char control[CMSG_SPACE(sizeof(int))] = {0};
     struct iovec vector = {"msg", 3};
@@ -195,6 +211,24 @@ static void sockets(int file) {
     messages[0].msg_hdr.msg_iov = messages[1].msg_hdr.msg_iov = &two;
     messages[0].msg_hdr.msg_iovlen = messages[1].msg_hdr.msg_iovlen = 1;
     CHECK(sendmmsg(client, messages, 2, 0) == 2 && messages[1].msg_len == 2);
+}
+
+static sem_t notified;
+
+static void take_notice(union sigval value) {
+    CHECK(value.sival_int == 43);
+    sem_post(&notified);
+}
+
+/* For a message to begin a thread the C library has the kernel write to a socket. */
+static void message_queues(void) {
+    struct mq_attr attributes = {0, 3, 16};
+    mqd_t queue = mq_open("/sidestep-calls", O_CREAT | O_RDWR, 0600, &attributes);
+    if (queue == (mqd_t)-1)
+        return; /* not on every host */
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_value = {43}, .sigev_notify_function = take_notice};
+    CHECK(!sem_init(&notified, 0, 0) && !mq_notify(queue, &event) && !mq_send(queue, "n", 1, 0));
+    CHECK(!sem_wait(&notified) && !mq_close(queue) && !mq_unlink("/sidestep-calls"));
 }
 
 static void interprocess(void) {
@@ -367,6 +401,7 @@ int main(int count, char **arguments) {
     queued_signals();
     sockets(file);
     interprocess();
+    message_queues();
     times_and_limits();
     threads();
     processes();

@@ -1,9 +1,11 @@
 /* What ends, replaces, copies and bounds processes, and what they can see of themselves. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -190,6 +192,77 @@ static void execution_of_files(void) {
         _exit(99);
     }
     CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+/* The kernel names a script by the descriptor that it was found by, for its interpreter to open. */
+static void execution_of_scripts(void) {
+    char line[5000], *arguments[] = {"x", "true", 0}, *environment[] = {0};
+    int status, size = snprintf(line, sizeof line, "#!%s true\n", self);
+    int script = syscall(SYS_memfd_create, "script", 0);
+    CHECK(write(script, line, size) == size);
+    for (int closes = 0; closes < 2; closes++) {
+        pid_t child = fork();
+        if (!child) {
+            fcntl(script, F_SETFD, closes ? FD_CLOEXEC : 0);
+            syscall(SYS_execveat, script, "", arguments, environment, AT_EMPTY_PATH);
+            _exit(errno == ENOENT ? 98 : 99);
+        }
+        CHECK(waitpid(child, &status, 0) == child && status == (closes ? 98 << 8 : 0));
+    }
+    CHECK(ftruncate(script, 0) == 0 && pwrite(script, "#!/bin/true\n", 12, 0) == 12);
+    pid_t child = fork();
+    if (!child) {
+        syscall(SYS_execveat, script, "", arguments, environment, AT_EMPTY_PATH);
+        _exit(99);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0 && !close(script));
+}
+
+/* A file that cannot be executed leaves a process where it was, below a root of its own as well. */
+static void execution_below_a_root(void) {
+    char folder[] = "/tmp/sidestep-root-XXXXXX", file[64], *arguments[] = {"/plain", 0};
+    int status, left = 3;
+    CHECK(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/plain", folder);
+    close(open(file, O_WRONLY | O_CREAT, 0755));
+    truncate(file, 100);
+    pid_t child = fork();
+    if (!child) {
+        if (chroot(folder))
+            _exit(0);
+        while (left && execv("/plain", arguments) && errno == ENOEXEC && !access("/plain", X_OK))
+            left--;
+        _exit(left);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(!unlink(file) && !rmdir(folder));
+}
+
+/* Programs that close all that is open do so by this list. */
+static void list_of_descriptors(void) {
+    DIR *list = opendir("/proc/self/fd");
+    struct dirent *entry;
+    int count = 0;
+    while ((entry = readdir(list)))
+        if (entry->d_name[0] != '.') {
+            CHECK(fcntl(atoi(entry->d_name), F_GETFD) >= 0);
+            count++;
+        }
+    CHECK(count >= 4 && !closedir(list));
+}
+
+/* The C library has every thread change its user by a signal of its own. */
+static void *wait_for_end(void *end) {
+    sem_wait(end);
+    return 0;
+}
+
+static void users_of_threads(void) {
+    sem_t end;
+    pthread_t thread;
+    CHECK(!sem_init(&end, 0, 0) && !pthread_create(&thread, 0, wait_for_end, &end));
+    CHECK(!setuid(getuid()) && !setgid(getgid()) && !setegid(getegid()));
+    CHECK(!sem_post(&end) && !pthread_join(thread, 0));
 }
 
 /* A program begins with what the one before it ignored; the host catches some of these for itself. */
@@ -394,6 +467,10 @@ int main(int count, char **arguments) {
     robust_waiters();
     limits();
     execution_of_files();
+    execution_of_scripts();
+    execution_below_a_root();
+    list_of_descriptors();
+    users_of_threads();
     ignored_signals();
     sharing_with_a_child();
     memory_of_others();

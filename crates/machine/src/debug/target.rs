@@ -55,8 +55,10 @@ pub trait Debuggee {
 pub struct Debugged<'a> {
     /// The machine.
     pub machine: &'a mut Machine,
-    /// How it is executed; the instruction limit is ignored.
+    /// How it is executed.
     pub executor: VirtualTime,
+    /// How many instructions it may have executed in all. There the debugger has it, whatever that asks for.
+    pub executed_max: u64,
 }
 
 impl Debuggee for Debugged<'_> {
@@ -82,8 +84,12 @@ impl Debuggee for Debugged<'_> {
     }
 
     fn run(&mut self, guards: &mut [Guard], instructions: u64) -> End {
+        let left = self.executed_max.saturating_sub(self.machine.executed());
+        if left == 0 {
+            return End::Stopped;
+        }
         let executor = VirtualTime {
-            instructions_max: instructions,
+            instructions_max: instructions.min(left),
             expects_input: false,
             ..self.executor
         };

@@ -35,12 +35,10 @@ fn saved(folder: &Path, virtio: VirtioTransport) -> PathBuf {
     for file in [&disk, &cd] {
         fs::write(file, [0; 4096]).expect("the folder is writable");
     }
-    let table = |file, bus, media| DiskTable {
-        file,
-        format: None,
-        read_only: false,
-        bus,
-        media,
+    let table = |file, bus, media| {
+        let mut table = DiskTable::at(file);
+        (table.bus, table.media) = (bus, media);
+        table
     };
     let description = Description {
         machine: MachineTable {

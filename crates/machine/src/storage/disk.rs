@@ -9,12 +9,12 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::overlay::Overlay;
+use super::overlay::{Kept, Overlay};
 #[cfg(feature = "qcow2")]
 use super::qcow2;
 
@@ -106,7 +106,7 @@ struct Shared {
     size: u64,
     read_only: bool,
     /// What was written, if the file is to stay as it is.
-    overlay: Option<Mutex<Overlay>>,
+    overlay: Option<Kept>,
 }
 
 impl Disk {
@@ -176,10 +176,18 @@ impl Disk {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn copy_on_write(path: &Path, written_max: u64) -> Result<Disk, DiskError> {
-        let mut disk = Disk::open(path, true)?;
+        Disk::copy_on_write_as(path, None, Kept::new(written_max))
+    }
+
+    /// The same with what was written to such a disk before.
+    ///
+    /// # Errors
+    /// As [`open_as`](Self::open_as).
+    pub fn copy_on_write_as(path: &Path, format: Option<Format>, written: Kept) -> Result<Disk, DiskError> {
+        let mut disk = Disk::open_as(path, format, true)?;
         let shared = Arc::get_mut(&mut disk.0).expect("nobody else has it yet");
         shared.read_only = false;
-        shared.overlay = Some(Mutex::new(Overlay::new(written_max)));
+        shared.overlay = Some(written);
         Ok(disk)
     }
 
@@ -253,8 +261,7 @@ impl Disk {
     }
 
     fn overlay(&self) -> Option<MutexGuard<'_, Overlay>> {
-        let overlay = self.0.overlay.as_ref()?;
-        Some(overlay.lock().unwrap_or_else(PoisonError::into_inner))
+        self.0.overlay.as_ref().map(Kept::overlay)
     }
 }
 

@@ -8,7 +8,7 @@
 pub mod ata;
 pub mod disk;
 pub mod fat;
-mod overlay;
+pub mod overlay;
 pub mod partitions;
 #[cfg(feature = "qcow2")]
 mod qcow2;

@@ -1,6 +1,7 @@
 //! What was written over a disk that itself stays as it is: sectors in memory, up to a limit.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::disk::SECTOR;
 
@@ -21,6 +22,11 @@ impl Overlay {
             sectors: BTreeMap::new(),
             most: usize::try_from(bytes_max / SECTOR).unwrap_or(usize::MAX),
         }
+    }
+
+    /// Whether nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.sectors.is_empty()
     }
 
     /// Whether `count` sectors from `first` on can be written.
@@ -49,6 +55,22 @@ impl Overlay {
             let start = ((number - first) * SECTOR) as usize;
             bytes[start..start + sector.len()].copy_from_slice(&sector[..]);
         }
+    }
+}
+
+/// An overlay that outlives the disk that it is on: clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Kept(Arc<Mutex<Overlay>>);
+
+impl Kept {
+    /// For so many bytes at most.
+    pub fn new(bytes_max: u64) -> Kept {
+        Kept(Arc::new(Mutex::new(Overlay::new(bytes_max))))
+    }
+
+    /// What was written.
+    pub fn overlay(&self) -> MutexGuard<'_, Overlay> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,7 +1,10 @@
 //! Images in QEMU's format qcow2, by the library of that format's own developers.
 //!
 //! An image may build on another, its backing file. A guest reads what is in that, so only files in the image's own
-//! folder are taken: an image from elsewhere cannot name what else the host has.
+//! folder are taken: an image from elsewhere cannot name what else the host has. What the library takes on trust is
+//! looked at before ([`sound`]).
+
+mod sound;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +24,11 @@ impl Image {
     /// If it is none, or builds on what is elsewhere.
     pub fn open(path: &Path, read_only: bool) -> io::Result<Image> {
         let path = path.canonicalize()?;
-        let gate = OwnFolder(path.parent().unwrap_or(Path::new("/")).to_owned());
+        sound::check(&path)?;
+        let gate = OwnFolder {
+            folder: path.parent().unwrap_or(Path::new("/")).to_owned(),
+            images: vec![path.clone()],
+        };
         let image = Qcow2::<File>::builder_path(&path).write(!read_only).open(gate)?;
         Ok(Image(FormatAccess::new(image)))
     }
@@ -57,12 +64,20 @@ impl Image {
     }
 }
 
-/// Opens what an image builds on, if that is in this folder.
+/// The most images that build on one another.
+const CHAIN_MAX: usize = 200;
+
+/// Opens what an image builds on, if that is in its own folder.
 #[derive(Clone)]
-struct OwnFolder(PathBuf);
+struct OwnFolder {
+    folder: PathBuf,
+    /// The images that are being opened, each of which builds on the next.
+    images: Vec<PathBuf>,
+}
 
 impl OwnFolder {
-    fn check(&self, path: Option<&Path>) -> io::Result<()> {
+    /// Where a file is that an image names, if it may be that one.
+    fn check(&self, path: Option<&Path>) -> io::Result<PathBuf> {
         let path = path.ok_or_else(|| io::Error::other("it builds on what is no file"))?;
         let place = path.canonicalize().map_err(|error| {
             io::Error::new(
@@ -70,10 +85,10 @@ impl OwnFolder {
                 format!("its file `{}` cannot be opened: {error}", path.display()),
             )
         })?;
-        if place.starts_with(&self.0) {
-            return Ok(());
+        if place.starts_with(&self.folder) {
+            return Ok(place);
         }
-        let (path, folder) = (path.display(), self.0.display());
+        let (path, folder) = (path.display(), self.folder.display());
         let message = format!("it builds on `{path}`, which is outside of its own folder `{folder}`");
         Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
     }
@@ -81,8 +96,21 @@ impl OwnFolder {
 
 impl<S: Storage + 'static> ImplicitOpenGate<S> for OwnFolder {
     fn open_format<F: FormatDriverBuilder<S>>(&mut self, builder: F) -> io::Result<FormatAccess<S>> {
-        self.check(builder.get_image_path().as_deref())?;
-        Ok(FormatAccess::new(builder.open(self.clone())?))
+        let place = self.check(builder.get_image_path().as_deref())?;
+        let name = place.display();
+        if self.images.contains(&place) {
+            return Err(io::Error::other(format!("it builds on itself, by `{name}`")));
+        }
+        if self.images.len() == CHAIN_MAX {
+            let message = format!("it builds on more than {CHAIN_MAX} images, one on the other");
+            return Err(io::Error::other(message));
+        }
+        sound::check(&place)
+            .map_err(|error| io::Error::new(error.kind(), format!("it builds on `{name}`: {error}")))?;
+        let mut images = self.images.clone();
+        images.push(place);
+        let folder = self.folder.clone();
+        Ok(FormatAccess::new(builder.open(OwnFolder { folder, images })?))
     }
 
     fn open_storage(&mut self, options: StorageOpenOptions) -> io::Result<S> {
@@ -175,6 +203,26 @@ mod tests {
             panic!("the host's file is the guest's");
         };
         assert!(error.to_string().contains("outside of its own folder"), "{error}");
+    }
+
+    #[test]
+    fn an_image_that_builds_on_itself_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str| folder.path().join(name).display().to_string();
+        let (first, second) = (file("first.qcow2"), file("second.qcow2"));
+        let create = |image: &str, on: &str| {
+            qemu_img(&[
+                "create", "-q", "-u", "-f", "qcow2", "-b", on, "-F", "qcow2", image, "1M",
+            ])
+        };
+        if !create(&first, "second.qcow2") {
+            return tests_need::leave_out("there is no qemu-img");
+        }
+        create(&second, "first.qcow2");
+        let Err(error) = Image::open(Path::new(&first), true) else {
+            panic!("there is no end to it");
+        };
+        assert!(error.to_string().contains("builds on itself"), "{error}");
     }
 
     #[test]

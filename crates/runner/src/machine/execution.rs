@@ -188,11 +188,12 @@ impl Execution {
         let mut debugged = Debugged {
             machine: &mut prepared.machine,
             executor,
+            executed_max: self.instructions_max.unwrap_or(u64::MAX),
         };
         Ok(match serve(connection, &mut debugged)? {
             Finish::Ended(end) => end,
             Finish::Killed => End::Stopped,
-            Finish::Detached => executor.run(&mut prepared.machine).end,
+            Finish::Detached => self.virtual_time(prepared).run(&mut prepared.machine).end,
         })
     }
 

@@ -92,7 +92,7 @@ impl Recording {
             .map(|disk| format!(" --disk {}", disk.display()))
             .collect();
         Ok(Some(format!(
-            "sidestep run --restore {}{disks} --max-instructions {executed} <{}",
+            "sidestep run --restore {}{disks} --snapshot --max-instructions {executed} <{}",
             machine.display(),
             input.display()
         )))

@@ -33,9 +33,6 @@ pub struct Options {
     /// Thread execution units, 1 to 64 [default: 4].
     #[arg(long, value_name = "N")]
     units: Option<usize>,
-    /// Do not put back what the guest writes to the disk.
-    #[arg(long, requires = "disk")]
-    snapshot: bool,
     /// What is typed at the console of a FUCE image: the contents of this file; `-` is the standard input. Other
     /// machines take it from the standard input, or as their description says.
     #[arg(long, value_name = "FILE")]
@@ -67,7 +64,6 @@ impl Options {
     pub(super) fn given(&self) -> Option<&'static str> {
         super::first_given(&[
             ("--units", self.units.is_some()),
-            ("--snapshot", self.snapshot),
             ("--input", self.input.is_some()),
             ("--request-device", !self.request_devices.is_empty()),
             ("--word", !self.words.is_empty()),
@@ -81,7 +77,7 @@ impl Options {
         self,
         path: &str,
         bytes: &[u8],
-        disks: &[DiskTable],
+        (disks, snapshot): (&[DiskTable], bool),
         wants_statistics: bool,
     ) -> Outcome {
         let disk = match disks {
@@ -113,7 +109,7 @@ impl Options {
                 break stop;
             }
         };
-        if let (Some(file), false) = (disk, self.snapshot) {
+        if let (Some(file), false) = (disk, snapshot) {
             keep_disk(&chip, file)?;
         }
         if wants_statistics {

@@ -208,16 +208,27 @@ impl Options {
         super::first_given(&[("--accept-changed-disks", self.accept_changed_disks)])
     }
 
-    /// Starts the kernel that the text of `path` describes, and runs the machine to its end.
-    pub fn describe(&self, path: &Path, text: &str, execution: &Execution) -> Outcome {
+    /// Starts the kernel that the text of `path` describes, and runs the machine to its end. With `snapshot` the files
+    /// of its disks stay as they are.
+    pub fn describe(&self, path: &Path, text: &str, snapshot: bool, execution: &Execution) -> Outcome {
         let name = path.display().to_string();
-        let description: Description = description::parse(&name, text)?;
+        let mut description: Description = description::parse(&name, text)?;
+        for disk in &mut description.disk {
+            disk.snapshot |= snapshot;
+        }
         let folder = path.parent().unwrap_or(Path::new(""));
         start(&name, description, folder, self.places(), execution)
     }
 
-    /// Goes on with the machine that `file` holds, and with its disks where they are now, if that is said.
-    pub fn restore(&self, file: &Path, disk: Vec<DiskTable>, execution: &Execution) -> Outcome {
+    /// Goes on with the machine that `file` holds, and with its disks where they are now, if that is said. With
+    /// `snapshot` their files stay as they are.
+    pub fn restore(
+        &self,
+        file: &Path,
+        disk: Vec<DiskTable>,
+        snapshot: bool,
+        execution: &Execution,
+    ) -> Outcome {
         let changed = if self.accept_changed_disks {
             ChangedDisks::Accept
         } else {
@@ -227,11 +238,17 @@ impl Options {
         if !disk.is_empty() {
             saved.find_disks_at(disk.into_iter().map(|disk| disk.file).collect())?;
         }
+        if snapshot {
+            saved.keep_disks();
+        }
         restore(file, saved, changed, self.places(), execution)
     }
 
     /// Starts the kernel, or what is on the disks if none is given, and runs the machine to its end.
-    pub fn run(self, disk: Vec<DiskTable>, execution: &Execution) -> Outcome {
+    pub fn run(self, mut disk: Vec<DiskTable>, snapshot: bool, execution: &Execution) -> Outcome {
+        for disk in &mut disk {
+            disk.snapshot |= snapshot;
+        }
         let places = self.places();
         let name = match self.machine.kernel {
             Some(_) => "--kernel",

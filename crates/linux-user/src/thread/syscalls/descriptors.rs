@@ -1,9 +1,10 @@
-//! Descriptors: `close`, `dup2`, `ftruncate`, `pipe`, `fcntl`, `ioctl`.
+//! Descriptors: `close`, `dup2`, `ftruncate`, `pipe`, `fcntl`, `ioctl`, and `getdents`, which lists them too.
 
 use std::os::fd::RawFd;
 
-use super::{Arguments, SystemCallResult, fail, userfault};
+use super::{Arguments, SystemCallResult, fail, sockets, userfault};
 use crate::files::reserved;
+use crate::host::Errno;
 use crate::thread::Thread;
 
 /// `close(descriptor)`.
@@ -50,6 +51,78 @@ pub fn close_range(thread: &mut Thread, arguments: &Arguments) -> SystemCallResu
         )?;
     }
     Ok(0)
+}
+
+/// The error of a call that names a descriptor and cannot read what it is given: the kernel looks at the descriptor
+/// first.
+pub fn fault_of(descriptor: u64, fault: Errno) -> Errno {
+    // SAFETY: asking for a descriptor's flags touches no memory.
+    match unsafe { libc::fcntl(descriptor as i32, libc::F_GETFD) } {
+        -1 => Errno(libc::EBADF),
+        _ => fault,
+    }
+}
+
+/// Where the length of an entry of a folder is, and its name, as `getdents` and `getdents64` write them.
+const ENTRY_LENGTH: usize = 16;
+const ENTRY_NAMES: [usize; 2] = [18, 19];
+
+/// `getdents(folder, entries, size)`.
+pub fn getdents(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    list(thread, libc::SYS_getdents, arguments, ENTRY_NAMES[0])
+}
+
+/// `getdents64(folder, entries, size)`.
+pub fn getdents64(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    list(thread, libc::SYS_getdents64, arguments, ENTRY_NAMES[1])
+}
+
+/// Lists a folder; of a process's own descriptors, those that the guest has.
+fn list(thread: &mut Thread, number: i64, arguments: &Arguments, name: usize) -> SystemCallResult {
+    let [folder, entries, size, ..] = *arguments;
+    let memory = thread.process.memory.clone();
+    let host = memory.pointer(entries)?;
+    loop {
+        let length = thread.host(number, [folder, host, size, 0, 0, 0])?;
+        if length == 0 || !is_of_descriptors(folder) {
+            return Ok(length);
+        }
+        let mut listed = vec![0; length as usize];
+        memory.read_bytes(entries, &mut listed)?;
+        let kept = without_reserved(&listed, name);
+        memory.write_bytes(entries, &kept)?;
+        // Nothing would be the folder's end.
+        if !kept.is_empty() {
+            return Ok(kept.len() as u64);
+        }
+    }
+}
+
+/// Whether a folder is the one of `/proc` in which this process's descriptors are.
+fn is_of_descriptors(folder: u64) -> bool {
+    let Ok(path) = std::fs::read_link(format!("/proc/self/fd/{}", folder as i32)) else {
+        return false;
+    };
+    let own = format!("/proc/{}", std::process::id());
+    path.starts_with(own) && (path.ends_with("fd") || path.ends_with("fdinfo"))
+}
+
+/// Entries of a folder of descriptors but those that are the emulator's own.
+fn without_reserved(entries: &[u8], name: usize) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut rest = entries;
+    while let Some(length) = rest.get(ENTRY_LENGTH..ENTRY_LENGTH + 2) {
+        let length = usize::from(u16::from_le_bytes([length[0], length[1]]));
+        let (entry, behind) = rest.split_at(length.clamp(ENTRY_LENGTH + 2, rest.len()));
+        let name = entry.get(name..).unwrap_or_default();
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        let number = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
+        if !number.is_some_and(reserved::is_reserved) {
+            kept.extend_from_slice(entry);
+        }
+        rest = behind;
+    }
+    kept
 }
 
 /// `ftruncate(descriptor, length)`: what is mapped of the file may be gone.
@@ -128,6 +201,9 @@ pub fn ioctl(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     if request >> 8 & 0xff == userfault::KIND && request >> 30 != 0 {
         return userfault::control(thread, arguments);
     }
+    if request == libc::SIOCGIFCONF {
+        return sockets::interfaces(thread, descriptor, argument);
+    }
     let argument = if takes_number(request) {
         argument
     } else {
@@ -152,6 +228,28 @@ fn takes_number(request: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_emulators_own_descriptors_are_not_listed() {
+        let file = std::fs::File::open("/dev/null").expect("a device");
+        let reserved = reserved::Reserved::new(&file).expect("room");
+        let number = std::os::fd::AsRawFd::as_raw_fd(&reserved);
+        for name_at in ENTRY_NAMES {
+            let entry = |name: &str| {
+                let mut entry = vec![0; 16];
+                entry.extend(32u16.to_le_bytes());
+                entry.resize(name_at, 0);
+                entry.extend(name.bytes());
+                entry.resize(32, 0);
+                entry
+            };
+            let (own, others) = (entry(&number.to_string()), [entry("."), entry("7")]);
+            let listed = [&others[0][..], &own, &others[1]].concat();
+            assert_eq!(without_reserved(&listed, name_at), others.concat());
+            assert!(without_reserved(&own, name_at).is_empty());
+        }
+        assert!(without_reserved(&[1; 40], 18).len() <= 40, "no entry at all");
+    }
 
     #[test]
     fn requests_are_told_apart_by_their_argument() {

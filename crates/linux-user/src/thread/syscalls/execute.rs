@@ -163,6 +163,24 @@ fn guest_command(thread: &Thread, command: Command, depth: usize) -> Result<Resu
     }
 }
 
+/// Whether a command is named by a descriptor.
+fn is_by_descriptor(command: &Command) -> bool {
+    command.path.starts_with(b"/dev/fd/")
+}
+
+fn is_script(file: &OwnedFd) -> bool {
+    head_of(file).is_some_and(|head| matches!(format_of(&head), Format::Script { .. }))
+}
+
+/// Whether a descriptor is closed where another program begins.
+fn closes_on_execution(descriptor: RawFd) -> Result<bool, Errno> {
+    // SAFETY: asking for a descriptor's flags touches no memory.
+    match unsafe { libc::fcntl(descriptor, libc::F_GETFD) } {
+        -1 => Err(Errno::last()),
+        flags => Ok(flags & libc::FD_CLOEXEC != 0),
+    }
+}
+
 /// `execve(path, arguments, environment)`.
 pub fn execve(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     let [path, strings, environment, ..] = *arguments;
@@ -196,6 +214,10 @@ pub fn execveat(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult 
         path,
         arguments: strings,
     };
+    // An interpreter could not open the script any more.
+    if is_by_descriptor(&command) && is_script(&command.file) && closes_on_execution(folder as RawFd)? {
+        return fail(libc::ENOENT);
+    }
     match guest_command(thread, command, 0)? {
         Ok(program) => execute_guest(thread, program, environment),
         Err(_) if thread.process.files.is_confined() => fail(libc::ENOEXEC),
@@ -267,16 +289,35 @@ fn tell_debugger(process: &Process, program: &[u8]) {
 fn execute_on_host(thread: &mut Thread, command: &Command, environment: Vec<Vec<u8>>) -> SystemCallResult {
     let process = thread.process.clone();
     process.apply_limits(|_| true);
-    if let Some(namespace) = process.files.namespace()
-        && !namespace.confines()
-    {
-        // The root that the program chose becomes the host process's own.
-        let root = c_string(link_of(namespace.root()).into_bytes())?;
-        thread.host(libc::SYS_chroot, [root.as_ptr() as u64, 0, 0, 0, 0, 0])?;
-    }
+    let namespace = process.files.namespace();
+    let Some(namespace) = namespace.filter(|namespace| !namespace.confines()) else {
+        return execute_at_root(thread, command, environment);
+    };
+    // The root that the program chose becomes the host process's own, unless nothing is executed.
+    let place = |path: &[u8]| {
+        let how = How {
+            flags: (libc::O_PATH | libc::O_CLOEXEC) as u64,
+            ..How::default()
+        };
+        host::open(libc::AT_FDCWD, path, &how)
+    };
+    let (root, folder) = (place(b"/")?, place(b".")?);
+    let chosen = c_string(link_of(namespace.root()).into_bytes())?;
+    thread.host(libc::SYS_chroot, [chosen.as_ptr() as u64, 0, 0, 0, 0, 0])?;
+    let result = execute_at_root(thread, command, environment);
+    thread.host(libc::SYS_fchdir, [root.as_raw_fd() as u64, 0, 0, 0, 0, 0])?;
+    thread.host(libc::SYS_chroot, [c".".as_ptr() as u64, 0, 0, 0, 0, 0])?;
+    thread.host(libc::SYS_fchdir, [folder.as_raw_fd() as u64, 0, 0, 0, 0, 0])?;
+    result
+}
+
+/// The same where the host process's root is the program's.
+fn execute_at_root(thread: &mut Thread, command: &Command, environment: Vec<Vec<u8>>) -> SystemCallResult {
+    let process = thread.process.clone();
     let arguments = command.arguments.clone();
     tell_debugger(&process, &command.path);
-    if command.path.starts_with(b"/dev/fd/") {
+    // A script goes by its name on, by which its interpreter opens it.
+    if is_by_descriptor(command) && !is_script(&command.file) {
         return replace_process(thread, command.file.as_raw_fd(), c"", arguments, environment);
     }
     let path = c_string(command.path.clone())?;

@@ -1,4 +1,5 @@
-//! System V semaphores and shared memory where they differ: `struct semid64_ds`, and attaching.
+//! System V semaphores and shared memory where they differ: `struct semid64_ds`, and attaching. Of message queues,
+//! `struct sigevent`.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -81,6 +82,34 @@ pub fn semctl(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     }
 }
 
+/// `struct sigevent`, the same for both kernels but for addresses in it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+struct Event {
+    value: u64,
+    signal: i32,
+    /// `SIGEV_*`.
+    how: i32,
+    rest: [u64; 6],
+}
+
+/// `mq_notify(queue, event)`. To begin a thread the C library has the kernel send it a message of 32 bytes, which
+/// stand where the value says.
+pub fn mq_notify(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let [queue, event, ..] = *arguments;
+    if event == 0 {
+        return thread.host(libc::SYS_mq_notify, [queue, 0, 0, 0, 0, 0]);
+    }
+    let memory = thread.process.memory.clone();
+    let mut event: Event = memory.read(event)?;
+    let message: [u64; 4];
+    if event.how == libc::SIGEV_THREAD {
+        message = memory.read(event.value)?;
+        event.value = message.as_ptr() as u64;
+    }
+    thread.host(libc::SYS_mq_notify, [queue, &raw const event as u64, 0, 0, 0, 0])
+}
+
 /// `shmat(segment, address, flags)`.
 pub fn shmat(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     let [segment, address, flags, ..] = *arguments;
@@ -118,5 +147,10 @@ mod tests {
             ..Zeroable::zeroed()
         };
         assert_eq!(GuestSemaphores::from(HostSemaphores::from(guest)), guest);
+    }
+
+    #[test]
+    fn events_are_laid_out_as_both_kernels_do() {
+        assert_eq!(size_of::<Event>(), size_of::<libc::sigevent>());
     }
 }

@@ -9,7 +9,7 @@ use super::table::{Action, FIRST, TABLE};
 /// The environment variable that writes the page instead of comparing it.
 const UPDATE: &str = "SIDESTEP_UPDATE";
 
-const NO_CALL: &str = "Linux 6.1 has no such call on IA-64: `ENOSYS` there, too";
+const NO_CALL: &str = "Linux 6 has no such call on IA-64: `ENOSYS` there, too";
 const CONFINED: &str = "`EPERM` for a program with a root folder, which it would leave";
 const MODULES: &str = "would change the host's kernel";
 const POLICIES: &str = "memory policies name nodes of the host; none is the guest's";
@@ -44,7 +44,7 @@ const REMARKS: &[(&str, &str)] = &[
     ("io_uring_setup", ASYNCHRONOUS),
     (
         "ioctl",
-        "requests whose structures hold further addresses, such as `SIOCGIFCONF` and `SG_IO`, fail with `EFAULT`",
+        "requests whose structures hold further addresses, such as `SG_IO`, fail with `EFAULT`",
     ),
     ("kexec_load", MODULES),
     ("keyctl", "what its arguments are hangs on the command"),
@@ -54,6 +54,10 @@ const REMARKS: &[(&str, &str)] = &[
     ("mmap", "no huge pages (`MAP_HUGETLB`): region 4 is not offered"),
     ("mmap2", "as `mmap`"),
     ("move_pages", POLICIES),
+    (
+        "mremap",
+        "`MREMAP_DONTUNMAP` for private memory without a file alone",
+    ),
     ("nfsservctl", NO_CALL),
     ("ni_syscall", NO_CALL),
     ("pciconfig_read", "there is no PCI bus for programs"),
@@ -120,7 +124,7 @@ fn page() -> String {
     let [done, partly, refused] = counts;
     let all = TABLE.len();
     let introduction = format!(
-        "What `sidestep exec` does for each system call of Linux/ia64, as of Linux 6.1: of {all},\n\
+        "What `sidestep exec` does for each system call of Linux/ia64, as of Linux 6.6: of {all},\n\
          {done} are *done*, {partly} *partly*, with what is missing, and {refused} *refused* with `ENOSYS`, with the\n\
          reason. The number of `clone3` is reserved on IA-64 and nothing else. A test writes this page from the table\n\
          by which calls are served."

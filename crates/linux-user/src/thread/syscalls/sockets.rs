@@ -5,6 +5,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use super::descriptors::fault_of;
 use super::vectors::host_buffers;
 use super::{Arguments, SystemCallResult, Unfinished, paths};
 use crate::files::HostPath;
@@ -34,6 +35,30 @@ struct CountedMessage {
     header: MessageHeader,
     length: u32,
     padding: u32,
+}
+
+/// `struct ifconf`: how many bytes of addresses of interfaces are wanted, or there are, and where.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct InterfaceList {
+    bytes: u32,
+    padding: u32,
+    place: u64,
+}
+
+/// `ioctl(descriptor, SIOCGIFCONF, list)`.
+pub fn interfaces(thread: &mut Thread, descriptor: u64, list: u64) -> SystemCallResult {
+    let memory = thread.process.memory.clone();
+    let asked: InterfaceList = memory.read(list)?;
+    let mut told = InterfaceList {
+        place: memory.pointer(asked.place)?,
+        ..asked
+    };
+    let request = [descriptor, libc::SIOCGIFCONF, &raw mut told as u64, 0, 0, 0];
+    let result = thread.host(libc::SYS_ioctl, request)?;
+    let place = asked.place;
+    memory.write(list, &InterfaceList { place, ..told })?;
+    Ok(result)
 }
 
 /// What a translated header points to.
@@ -286,7 +311,8 @@ pub fn recv(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
 /// `sendmsg(socket, message, flags)`.
 pub fn sendmsg(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     let [socket, message, flags, ..] = *arguments;
-    let header: MessageHeader = thread.process.memory.read(message)?;
+    let header = thread.process.memory.read::<MessageHeader>(message);
+    let header = header.map_err(|fault| fault_of(socket, fault))?;
     let (header, _held) = translate(thread, &header, true)?;
     thread.host_blocking(
         libc::SYS_sendmsg,
@@ -297,7 +323,8 @@ pub fn sendmsg(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
 /// `recvmsg(socket, message, flags)`.
 pub fn recvmsg(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     let [socket, message, flags, ..] = *arguments;
-    let header: MessageHeader = thread.process.memory.read(message)?;
+    let header = thread.process.memory.read::<MessageHeader>(message);
+    let header = header.map_err(|fault| fault_of(socket, fault))?;
     let (mut received, _held) = translate(thread, &header, false)?;
     let length = thread.host_blocking(
         libc::SYS_recvmsg,
@@ -325,13 +352,14 @@ fn returned(
 /// Translates an array of messages, passes it on, and writes the messages that were handled back.
 fn several(
     thread: &mut Thread,
-    address: u64,
-    count: u64,
+    socket: u64,
+    (address, count): (u64, u64),
     call: impl FnOnce(&Thread, u64) -> SystemCallResult,
     receives: bool,
 ) -> SystemCallResult {
     let count = count.min(1024) as usize;
-    let messages: Vec<CountedMessage> = thread.process.memory.read_array(address, count)?;
+    let messages = thread.process.memory.read_array::<CountedMessage>(address, count);
+    let messages = messages.map_err(|fault| fault_of(socket, fault))?;
     let mut translated = Vec::with_capacity(count);
     let mut held = Vec::with_capacity(count);
     for message in &messages {
@@ -365,7 +393,7 @@ pub fn sendmmsg(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult 
     let call = |thread: &Thread, host: u64| {
         thread.host_blocking(libc::SYS_sendmmsg, [socket, host, count.min(1024), flags, 0, 0])
     };
-    several(thread, messages, count, call, false)
+    several(thread, socket, (messages, count), call, false)
 }
 
 /// `recvmmsg(socket, messages, count, flags, timeout)`.
@@ -378,7 +406,7 @@ pub fn recvmmsg(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult 
             [socket, host, count.min(1024), flags, timeout, 0],
         )
     };
-    several(thread, messages, count, call, true)
+    several(thread, socket, (messages, count), call, true)
 }
 
 /// `setsockopt(socket, level, option, value, length)`: a packet filter holds a pointer.

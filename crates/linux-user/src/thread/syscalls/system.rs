@@ -1,5 +1,7 @@
 //! What a process can ask about the system and set for itself.
 
+use std::sync::atomic::Ordering;
+
 use super::{Arguments, SystemCallResult, fail, paths};
 use crate::files::namespace::Last;
 use crate::host;
@@ -110,13 +112,14 @@ fn may_raise_limits(thread: &Thread) -> bool {
     thread.host(libc::SYS_capget, arguments).is_ok() && sets[0][0] >> CAP_SYS_RESOURCE & 1 != 0
 }
 
-/// `personality(persona)`: only plain Linux, with or without its modifiers.
-pub fn personality(_thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
-    match arguments[0] as u32 {
-        u32::MAX => Ok(0),
-        persona if persona & 0xff == 0 => Ok(0),
-        _ => fail(libc::EINVAL),
-    }
+/// `personality(persona)`: noted, and without effect.
+pub fn personality(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
+    let noted = &thread.process.persona;
+    let before = match arguments[0] as u32 {
+        u32::MAX => noted.load(Ordering::Relaxed),
+        persona => noted.swap(persona, Ordering::Relaxed),
+    };
+    Ok(before.into())
 }
 
 /// `getunwind(buffer, size)`: the size of the kernel's unwind table; there is none beside the gate page's own.

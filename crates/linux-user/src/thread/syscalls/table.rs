@@ -1,4 +1,4 @@
-//! Every system call of Linux 6.1 on ia64: number, name, arguments, and what is done.
+//! Every system call of Linux 6.6, the last one on ia64: number, name, arguments, and what is done.
 //!
 //! The numbers count from [`FIRST`], as in the kernel's own table; a number that is not here does not exist.
 //! `Host`, `Blocking` and `Unconfined` calls mean the same to both kernels: their arguments go to the host with guest
@@ -18,6 +18,10 @@ use crate::thread::strace::names;
 
 /// The number of the table's row 0.
 pub const FIRST: u64 = 1024;
+
+/// Numbers of x86-64 for calls that hosts have from Linux 6.5 and 6.6 on.
+const CACHESTAT: i64 = 451;
+const FCHMODAT2: i64 = 452;
 
 /// What is done for a call.
 #[derive(Clone, Copy)]
@@ -210,7 +214,7 @@ pub static TABLE: &[SystemCall] = &[
     row(117, "afs_syscall", &[], Missing),
     row(118, "setfsuid", &[Int], Host(libc::SYS_setfsuid)),
     row(119, "setfsgid", &[Int], Host(libc::SYS_setfsgid)),
-    row(120, "getdents", &[Descriptor, Pointer, Size], Host(libc::SYS_getdents)),
+    row(120, "getdents", &[Descriptor, Pointer, Size], Emulated(descriptors::getdents)),
     row(121, "flock", &[Descriptor, Hex], Blocking(libc::SYS_flock)),
     row(122, "readv", &[Descriptor, Pointer, Size], Emulated(vectors::readv)),
     row(123, "writev", &[Descriptor, Pointer, Size], Emulated(vectors::writev)),
@@ -280,7 +284,7 @@ pub static TABLE: &[SystemCall] = &[
     row(187, "lstat", &[Link, Pointer], Emulated(paths::lstat)),
     row(188, "fstat", &[Descriptor, Pointer], Emulated(paths::fstat)),
     row(189, "clone2", &[Named(names::CLONE), Hex, Size, Pointer, Pointer, Hex], Emulated(processes::clone2)),
-    row(190, "getdents64", &[Descriptor, Pointer, Size], Host(libc::SYS_getdents64)),
+    row(190, "getdents64", &[Descriptor, Pointer, Size], Emulated(descriptors::getdents64)),
     row(191, "getunwind", &[Pointer, Size], Emulated(system::getunwind)),
     row(192, "readahead", &[Descriptor, Long, Size], Blocking(libc::SYS_readahead)),
     row(193, "setxattr", &[Path, Text, Input(3), Size, Hex], Host(libc::SYS_setxattr)),
@@ -332,7 +336,7 @@ pub static TABLE: &[SystemCall] = &[
     row(239, "mq_unlink", &[Text], Host(libc::SYS_mq_unlink)),
     row(240, "mq_timedsend", &[Descriptor, Input(2), Size, Int, Timespec], Blocking(libc::SYS_mq_timedsend)),
     row(241, "mq_timedreceive", &[Descriptor, Output, Size, Pointer, Timespec], Blocking(libc::SYS_mq_timedreceive)),
-    row(242, "mq_notify", &[Descriptor, Pointer], Host(libc::SYS_mq_notify)),
+    row(242, "mq_notify", &[Descriptor, Pointer], Emulated(ipc::mq_notify)),
     row(243, "mq_getsetattr", &[Descriptor, Pointer, Pointer], Host(libc::SYS_mq_getsetattr)),
     row(244, "kexec_load", &[Hex, Hex, Pointer, Hex], Missing),
     row(245, "vserver", &[], Missing),
@@ -449,6 +453,8 @@ pub static TABLE: &[SystemCall] = &[
     row(448, "process_mrelease", &[Descriptor, Hex], Host(libc::SYS_process_mrelease)),
     row(449, "futex_waitv", &[Pointer, Size, Hex, Timespec, Named(names::CLOCK)], Emulated(threads::futex_waitv)),
     row(450, "set_mempolicy_home_node", &[], Missing),
+    row(451, "cachestat", &[Descriptor, Pointer, Pointer, Hex], Host(CACHESTAT)),
+    row(452, "fchmodat2", &[Folder, Path, Mode, AtFlags], Host(FCHMODAT2)),
 ];
 
 #[cfg(test)]

@@ -1,12 +1,17 @@
 //! Calls with arrays of buffers.
 
+use super::descriptors::fault_of;
 use super::{Arguments, SystemCallResult, fail};
 use crate::host::Errno;
 use crate::memory::Memory;
+use crate::memory::window::PAGE;
 use crate::thread::Thread;
 
 /// The most buffers of one call (`UIO_MAXIOV`).
 pub const MOST_BUFFERS: u64 = 1024;
+
+/// The most bytes that one call moves (`MAX_RW_COUNT`): whole pages of the guest's.
+const BYTES_MAX: u64 = (1 << 31) - PAGE;
 
 /// An array of buffers with host addresses.
 pub fn host_buffers(memory: &Memory, address: u64, count: u64) -> Result<Vec<[u64; 2]>, Errno> {
@@ -25,7 +30,16 @@ fn transfer(thread: &mut Thread, number: i64, arguments: &Arguments) -> SystemCa
     if arguments[2] > MOST_BUFFERS {
         return fail(libc::EINVAL);
     }
-    let buffers = host_buffers(&thread.process.memory, arguments[1], arguments[2])?;
+    let buffers = host_buffers(&thread.process.memory, arguments[1], arguments[2]);
+    let mut buffers = buffers.map_err(|fault| fault_of(arguments[0], fault))?;
+    // Lengths that no memory has are left for the host to refuse.
+    if buffers.iter().all(|[_, length]| *length <= i64::MAX as u64) {
+        let mut left = BYTES_MAX;
+        for [_, length] in &mut buffers {
+            *length = left.min(*length);
+            left -= *length;
+        }
+    }
     let mut translated = *arguments;
     translated[1] = buffers.as_ptr() as u64;
     thread.host_blocking(number, translated)
