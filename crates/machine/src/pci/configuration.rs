@@ -29,6 +29,10 @@ mod field {
     pub const INTERRUPT_PIN: usize = 0x3d;
 }
 
+/// Where the command is, and the bit of it that lets the function master the bus.
+pub const COMMAND: u64 = field::COMMAND as u64;
+/// See [`COMMAND`].
+pub const COMMAND_MASTER: u32 = command::MASTER as u32;
 /// Where the status is, whose interrupt bit follows the line.
 pub const STATUS: u64 = field::STATUS as u64;
 /// The bit of the status that says that the function asks for an interrupt.

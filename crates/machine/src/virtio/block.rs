@@ -27,6 +27,9 @@ mod kind {
     pub const WRITE: u32 = 1;
     pub const FLUSH: u32 = 4;
     pub const IDENTITY: u32 = 8;
+    /// Beside a kind: what was asked before is to be done before. Requests are done one by one, so it is. Drivers of
+    /// before version 1 say it without asking whether the device knows.
+    pub const BARRIER: u32 = 1 << 31;
 }
 
 const STATUS_DONE: u8 = 0;
@@ -160,7 +163,7 @@ impl VirtioDevice for Block {
         request.read(0, &mut kind);
         request.read(8, &mut sector);
         let sector = u64::from_le_bytes(sector);
-        let result = match u32::from_le_bytes(kind) {
+        let result = match u32::from_le_bytes(kind) & !kind::BARRIER {
             kind::READ => self.read(sector, request),
             kind::WRITE => self.write(sector, request),
             kind::FLUSH => self.flush(),

@@ -257,10 +257,15 @@ impl Facilities {
             device.reset();
             return self.note_news();
         }
+        self.change(|state| state.set_status(value));
+    }
+
+    /// Changes what may have the driver begin its work.
+    fn change(&self, change: impl FnOnce(&mut State)) {
         let mut device = lock(&self.0.device);
         let mut state = self.state();
         let (was_running, had_begun) = (state.is_running(), state.begun().is_some());
-        state.set_status(value);
+        change(&mut state);
         if let Some(features) = state.begun().filter(|_| !had_begun) {
             device.begin(features);
         }
@@ -283,8 +288,7 @@ impl Facilities {
     /// The driver makes the selected queue ready, or takes it back.
     pub(super) fn set_ready(&self, ready: bool) {
         if ready {
-            self.state().make_ready();
-            self.note_news();
+            self.change(State::make_ready);
         } else {
             let _until_served = lock(&self.0.device);
             let mut state = self.state();

@@ -90,14 +90,18 @@ impl State {
         self.driver_features & FEATURE_EVENT_INDEX != 0
     }
 
-    /// Whether the driver has begun its work, and with which features.
+    /// Whether the driver has begun its work, and with which features. Drivers of before version 1, which settle no
+    /// features, have begun with their first queue: they look for partitions of a disk before they say so.
     pub(super) fn begun(&self) -> Option<u64> {
-        (self.status & status::DRIVER_OK != 0).then_some(self.driver_features)
+        let is_settled = self.status & status::FEATURES_OK != 0;
+        let has_begun =
+            self.status & status::DRIVER_OK != 0 || !is_settled && self.queues.iter().any(QueueT::ready);
+        has_begun.then_some(self.driver_features)
     }
 
     pub(super) fn is_running(&self) -> bool {
         let reaches_memory = self.mastering.as_ref().is_none_or(Mastering::is_allowed);
-        reaches_memory && self.status & status::DRIVER_OK != 0 && self.status & status::NEEDS_RESET == 0
+        reaches_memory && self.begun().is_some() && self.status & status::NEEDS_RESET == 0
     }
 
     /// The driver broke the rules: nothing more is served until it resets the device.

@@ -2,7 +2,8 @@
 //! which drivers set up a device that know nothing of capabilities, those of Linux before 4.0 for instance.
 //!
 //! A queue has as many entries as the device says, and one place for its three rings; there is no step at which
-//! features are settled. What stands behind the registers moves by four bytes while messages are enabled.
+//! features are settled, and drivers use a queue before they say that they have begun. What stands behind the registers
+//! moves by four bytes while messages are enabled.
 
 use virtio_queue::{Queue, QueueT};
 
@@ -107,7 +108,7 @@ impl Transport {
     }
 
     /// Stores to a port. The device's own configuration is not written to.
-    pub(super) fn store_legacy(&self, port: u64, size: u64, value: u64) {
+    pub(super) fn store_legacy(&mut self, port: u64, size: u64, value: u64) {
         let is_register = self.legacy_configuration(port).is_none();
         if !is_register || size != width(port) || !port.is_multiple_of(size) {
             return;
@@ -117,6 +118,8 @@ impl Transport {
             register::QUEUE_PLACE => {
                 self.facilities.set_ready(false);
                 if value != 0 {
+                    // Linux before 2.6.34 never lets the device do what its driver relies on.
+                    self.become_master();
                     if let Some(queue) = self.facilities.state().selected_queue() {
                         place(queue, value * ALIGNMENT);
                     }
@@ -208,7 +211,8 @@ mod tests {
             );
             assert_eq!(legacy_ports(&facilities), 32);
             let mut transport = Transport::transitional(facilities, interrupts, (0xe000_0000, 0x1000), 16);
-            transport.store_configuration(4, 2, 7);
+            // As drivers did: it may answer, and nobody lets it master the bus.
+            transport.store_configuration(4, 2, 3);
             Driver {
                 transport,
                 memory,
@@ -233,24 +237,23 @@ mod tests {
                 (register::DRIVER_FEATURES, 4, 1 << 5),
                 (register::QUEUE_SELECT, 2, TRANSMIT),
                 (register::QUEUE_PLACE, 4, DESCRIPTORS / ALIGNMENT),
-                (register::STATUS, 1, 7),
             ] {
                 self.store(port, size, value);
             }
         }
 
-        /// Sends so many bytes, headers included.
-        fn send(&mut self, bytes: u64) {
+        /// Sends so many bytes, headers included, for the `number`th time.
+        fn send(&mut self, number: u64, bytes: u64) {
             for (address, value) in [
                 (DESCRIPTORS, FRAME),
                 (DESCRIPTORS + 8, bytes),
-                (AVAILABLE, 1 << 16),
+                (AVAILABLE, number << 16),
             ] {
                 let place = PhysicalAddress(address);
                 self.memory.write_value(place, value).expect("RAM");
             }
             self.store(register::QUEUE_NOTIFY, 2, TRANSMIT);
-            self.timeline.perform_until(1_000_000);
+            self.timeline.perform_until(number * 1_000_000);
         }
     }
 
@@ -267,12 +270,15 @@ mod tests {
         let frame: Vec<u8> = (0..64).collect();
         let written = driver.memory.write(PhysicalAddress(FRAME + 10), &frame);
         written.expect("RAM");
-        driver.send(74);
+        driver.send(1, 74);
         assert_eq!(*driver.sent.lock().expect("no panic"), frame);
         let used: u16 = driver.memory.read_value(PhysicalAddress(USED + 2)).expect("RAM");
         assert_eq!(used, 1);
         assert_eq!(driver.load(register::INTERRUPT_STATUS, 1), 1);
         assert_eq!(driver.load(register::INTERRUPT_STATUS, 1), 0, "taken");
+        driver.store(register::STATUS, 1, 7);
+        driver.send(2, 74);
+        assert_eq!(driver.sent.lock().expect("no panic").len(), 128, "as before");
         driver.store(register::QUEUE_PLACE, 4, 0);
         assert_eq!(driver.load(register::QUEUE_PLACE, 4), 0, "taken back");
     }
@@ -299,7 +305,7 @@ mod tests {
         ] {
             driver.transport.store(register, size, value);
         }
-        driver.send(74);
+        driver.send(1, 74);
         assert_eq!(driver.sent.lock().expect("no panic").len(), 62);
     }
 
@@ -324,11 +330,11 @@ mod tests {
         driver.store(register::QUEUE_SELECT, 2, 9);
         assert_eq!(driver.load(register::QUEUE_SIZE, 2), 0);
         driver.store(register::QUEUE_PLACE, 4, 1);
-        assert_eq!(driver.load(register::STATUS, 1), 7, "nothing happens");
+        assert_eq!(driver.load(register::STATUS, 1), 3, "nothing happens");
         driver.store(register::QUEUE_SELECT, 2, 0);
         driver.store(register::QUEUE_PLACE, 4, u64::from(u32::MAX));
         assert_eq!(driver.load(register::QUEUE_PLACE, 4), 0);
-        assert_eq!(driver.load(register::STATUS, 1), 0x47, "asks to be reset");
+        assert_eq!(driver.load(register::STATUS, 1), 0x43, "asks to be reset");
         assert_eq!(driver.load(register::STATUS, 2), 0, "not its width");
     }
 }

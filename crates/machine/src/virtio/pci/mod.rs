@@ -25,7 +25,9 @@ use virtio_queue::QueueT;
 
 use super::facilities::{Event, Facilities, Interrupt};
 use crate::pci::Function;
-use crate::pci::configuration::{Configuration, Identity, STATUS, STATUS_INTERRUPT, Space};
+use crate::pci::configuration::{
+    COMMAND, COMMAND_MASTER, Configuration, Identity, STATUS, STATUS_INTERRUPT, Space,
+};
 use crate::pci::interrupts::{Interrupts, MESSAGE_BYTES};
 
 /// Bytes of registers.
@@ -352,6 +354,12 @@ impl Transport {
         let causes = state.causes();
         state.acknowledge(causes);
         u64::from(causes)
+    }
+
+    /// Masters the bus, although nobody has let it.
+    fn become_master(&mut self) {
+        let command = self.configuration.load(COMMAND, 2);
+        self.store_configuration(COMMAND, 2, command | COMMAND_MASTER);
     }
 
     /// Where the data of such an access are.

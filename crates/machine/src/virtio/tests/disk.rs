@@ -24,12 +24,18 @@ fn a_disk_reads_writes_and_flushes() {
         driver.disk(1, 7, &[(data, 500, false), (data + 500, 12, false)]),
         (1, 0)
     );
+    assert_eq!(
+        driver.disk(1 | 1 << 31, 6, &[(data, 512, false)]),
+        (1, 0),
+        "with a barrier"
+    );
     assert_eq!(driver.disk(4, 0, &[]), (1, 0));
     assert_eq!(driver.disk(8, 0, &[(data, 20, true)]), (21, 0));
     assert_eq!(&driver.bytes(data, 9), b"sidestep\0");
     let contents = fs::read(file.path()).expect("the disk");
     assert_eq!(contents[7 * 512..], [0xaa; 512]);
-    assert_eq!(contents[6 * 512..7 * 512], [6; 512]);
+    assert_eq!(contents[6 * 512..7 * 512], [0xaa; 512]);
+    assert_eq!(contents[5 * 512..6 * 512], [5; 512]);
     assert_eq!(driver.errors(), 0);
 }
 
