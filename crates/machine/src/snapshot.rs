@@ -38,7 +38,7 @@ use crate::virtio::facilities::FacilitiesState;
 /// The first bytes of the file.
 pub const MAGIC: [u8; 16] = *b"sidestep machine";
 /// The version of what follows; others are refused.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 const PAGE: usize = 16 << 10;
 /// Where a page's address would be, behind the last page.

@@ -158,6 +158,22 @@ fn a_panic_a_limit_and_a_guest_that_leaves_are_told_apart() {
 }
 
 #[test]
+fn a_disk_from_which_nothing_boots_is_told_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = File::create(folder.path().join("blank.raw")).expect("a disk");
+    image.set_len(1 << 20).expect("room");
+    let output = Command::new(env!("CARGO_BIN_EXE_sidestep"))
+        .current_dir(folder.path())
+        .args(["ci", "--disk", "blank.raw", "--command", "true"])
+        .output()
+        .expect("sidestep starts");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("nothing on the disks boots"), "{said}");
+    assert!(read(folder.path(), "console.log").contains("Nothing to boot"));
+}
+
+#[test]
 fn what_cannot_be_run_is_refused_before_anything_boots() {
     let folder = tempfile::tempdir().expect("a folder");
     let refused = |options: &[&str]| {

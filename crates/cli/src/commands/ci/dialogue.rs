@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use regex::bytes::Regex;
+use sidestep_machine::firmware::boot::SHELL_GREETING;
 
 /// What a guest prints behind a command, before its exit status. In the typed line there is no space behind it, so that
 /// its echo is nothing of the kind.
@@ -79,6 +80,8 @@ pub struct Dialogue {
     began: u64,
     typed: VecDeque<u8>,
     done: Vec<Done>,
+    /// Whether nothing has booted, and the firmware's shell waits for somebody.
+    is_stranded: bool,
 }
 
 impl Script {
@@ -108,7 +111,13 @@ impl Dialogue {
             began: 0,
             typed: VecDeque::new(),
             done: Vec::new(),
+            is_stranded: false,
         }
+    }
+
+    /// Whether nothing has booted: nothing that could be typed would be understood.
+    pub fn is_stranded(&self) -> bool {
+        self.is_stranded
     }
 
     /// What is being waited for.
@@ -126,7 +135,7 @@ impl Dialogue {
         self.typed.pop_front()
     }
 
-    /// Takes what the guest prints at a tick. Whether a step has begun with it.
+    /// Takes what the guest prints at a tick. Whether a step has begun with it, or none can.
     pub fn hear(&mut self, bytes: &[u8], tick: u64) -> bool {
         let mut begins = false;
         for byte in bytes {
@@ -168,6 +177,9 @@ impl Dialogue {
         }
         if self.output.ends_with(b"\n") {
             self.answered.clear();
+            let said = self.output.trim_ascii_end();
+            self.is_stranded |= self.step == Step::Boot && said.ends_with(SHELL_GREETING.as_bytes());
+            return self.is_stranded;
         } else if self.step == Step::Boot && line != self.answered {
             if line.ends_with(b"login: ") {
                 if let Some(login) = &self.script.login {

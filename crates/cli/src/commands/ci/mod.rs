@@ -293,7 +293,7 @@ impl Running {
                 Step::Boot | Step::Shutdown => {}
             }
         }
-        if dialogue.is_over() {
+        if dialogue.is_over() || dialogue.is_stranded() {
             return Ok(Some(End::Exit(0)));
         }
         let (step, shared) = (dialogue.step(), Arc::downgrade(&self.conversation));
@@ -322,6 +322,9 @@ impl Running {
         let dialogue = &mut conversation.dialogue;
         let result = match end {
             End::Exit(_) if dialogue.step() == Step::Shutdown => Ended::Passed,
+            End::Exit(_) if dialogue.is_stranded() => Ended::Broken(
+                "nothing on the disks boots: the log says what the firmware has looked at".to_owned(),
+            ),
             End::Exit(_) => Ended::Broken("the guest has switched the machine off".to_owned()),
             End::Reset => Ended::Broken("the guest has reset the machine".to_owned()),
             End::Panic => {

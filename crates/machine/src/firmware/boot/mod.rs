@@ -57,6 +57,7 @@ use volumes::Device;
 
 pub use device_path::DevicePath;
 pub use services::Service;
+pub use shell::GREETING as SHELL_GREETING;
 pub use stub::AGAIN_FUNCTION;
 pub use volumes::BootDisk;
 

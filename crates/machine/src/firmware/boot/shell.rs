@@ -25,6 +25,9 @@ FILE.EFI [TEXT]  start an application
 reset, off       start again, switch off
 ";
 
+/// What it says where it begins: nothing has booted.
+pub const GREETING: &str = "The shell of the firmware; `help` lists its commands.";
+
 /// The shell.
 #[derive(Default)]
 pub struct Shell {
@@ -93,8 +96,7 @@ impl Boot {
                 .iter()
                 .position(|device| device.file_system.is_some());
             shell.folder.clear();
-            self.console
-                .print("The shell of the firmware; `help` lists its commands.\n");
+            self.console.print(&format!("{GREETING}\n"));
         }
         let shell = &mut self.manager.shell;
         shell.is_prompted = true;
