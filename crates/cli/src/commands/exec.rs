@@ -292,14 +292,12 @@ impl Exec {
     /// The host's environment with the changes asked for.
     fn environment(&self) -> Vec<Vec<u8>> {
         let mut variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-        let given = self.environment.iter();
-        let changed: Vec<&OsString> = self
-            .unset_environment
-            .iter()
-            .chain(given.map(|(name, _)| name))
-            .collect();
-        variables.retain(|(name, _)| !changed.contains(&name));
-        variables.extend(self.environment.iter().cloned());
+        variables.retain(|(name, _)| !self.unset_environment.contains(name));
+        // What is said last of a variable holds, as for `env`.
+        for given in &self.environment {
+            variables.retain(|(name, _)| *name != given.0);
+            variables.push(given.clone());
+        }
         let joined = |(name, value): (OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();
         variables.into_iter().map(joined).collect()
     }

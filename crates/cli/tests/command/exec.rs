@@ -306,7 +306,8 @@ fn streams_arguments_environment_and_status_are_the_commands_own() {
         return;
     };
     let mut child = sidestep()
-        .args(["--env", "SIDE_A=1", "--unset-env", "SIDE_B", "--argv0", "zero"])
+        .args(["--env", "SIDE_A=0", "--unset-env", "SIDE_B", "--argv0", "zero"])
+        .args(["--env", "SIDE_A=1"])
         .arg(&program)
         .args(["one", "--stats"])
         .env("SIDE_B", "2")
