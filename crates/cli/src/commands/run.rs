@@ -99,6 +99,11 @@ impl Run {
         self.execution.wants_statistics = self.stats;
         let disk = (!self.disk.is_empty()).then_some("--disk");
         let snapshot = self.snapshot.then_some("--snapshot");
+        let has_disks = disk.is_some() || self.kernel.restore.is_some();
+        let is_described = self.image.as_deref().is_some_and(Kind::is_named_description);
+        if self.snapshot && !has_disks && !is_described {
+            return Err("--snapshot is for disks, and there is none: --disk FILE".into());
+        }
         let starts = self.kernel.machine.kernel.as_ref().or(self.image.as_ref());
         if let Some(started) = starts {
             refuse(

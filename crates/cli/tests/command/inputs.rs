@@ -98,3 +98,22 @@ fn options_that_mean_nothing_for_what_is_booted_are_refused() {
         "{error}"
     );
 }
+
+#[test]
+fn disks_that_are_to_stay_as_they_are_must_be_there() {
+    for booted in [&["image.fuce"][..], &["--kernel", "vmlinux"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_sidestep"))
+            .arg("run")
+            .args(booted)
+            .arg("--snapshot")
+            .stdin(Stdio::null())
+            .output()
+            .expect("the command runs");
+        let error = String::from_utf8(output.stderr).expect("errors are UTF-8");
+        assert!(!output.status.success(), "{booted:?}");
+        assert!(
+            error.contains("--snapshot is for disks, and there is none"),
+            "{error}"
+        );
+    }
+}
