@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::files::Files;
 use crate::files::namespace::Namespace;
+use crate::host;
 
 /// The name of the program's file.
 const PROGRAM: &[u8] = b"program";
@@ -37,10 +38,7 @@ impl Inherited {
         let (mut root, mut places, mut confines) = (None, Vec::new(), true);
         for (name, descriptor) in named {
             let shown = || format!("{}={descriptor}", String::from_utf8_lossy(name));
-            // SAFETY: asking for a descriptor's flags touches no memory.
-            if unsafe { libc::fcntl(*descriptor, libc::F_GETFD) } < 0 {
-                return Err(shown());
-            }
+            host::descriptor_flags(*descriptor).map_err(|_| shown())?;
             // SAFETY: the descriptor is open, and was left to this program alone.
             let descriptor = unsafe { OwnedFd::from_raw_fd(*descriptor) };
             match name.as_slice() {

@@ -382,9 +382,7 @@ impl Saved {
 
     /// Has the files of its disks stay as they are: what the guest writes from now on is gone with the machine.
     pub fn keep_disks(&mut self) {
-        for disk in &mut self.header.description.disk {
-            disk.snapshot = true;
-        }
+        self.header.description.keep_disks();
     }
 
     /// Builds the machine again, as it was.

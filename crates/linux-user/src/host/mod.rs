@@ -300,6 +300,15 @@ pub fn file_status(file: RawFd) -> Result<libc::stat, Errno> {
     Ok(status)
 }
 
+/// The flags of a descriptor (`FD_CLOEXEC`).
+pub fn descriptor_flags(descriptor: RawFd) -> Result<i32, Errno> {
+    // SAFETY: asking for a descriptor's flags touches no memory.
+    match unsafe { libc::fcntl(descriptor, libc::F_GETFD) } {
+        -1 => Err(Errno::last()),
+        flags => Ok(flags),
+    }
+}
+
 /// Whether an open file is one of `/proc`.
 pub fn is_of_proc(file: RawFd) -> bool {
     // SAFETY: an all-zero statfs is valid.

@@ -1,9 +1,9 @@
 //! Guest memory: host reservation, guest mappings, and access from system calls.
 //!
 //! [`window`] turns guest addresses into host addresses, [`mapping`] records what the guest mapped, [`changes`] is
-//! `mmap` and its relatives, [`access`] copies between guest memory and structures, [`gate`] is the page that the
-//! kernel gives every process, [`watched`] is memory that the program fills page by page. This file ties them together
-//! and answers the processor's question "what is at this address?".
+//! `mmap` and its relatives, `residency` advice and locking, [`access`] copies between guest memory and structures,
+//! [`gate`] is the page that the kernel gives every process, [`watched`] is memory that the program fills page by
+//! page. This file ties them together and answers the processor's question "what is at this address?".
 //!
 //! Rules: every change of the mappings holds the write lock and keeps the host's mappings equal in extent and
 //! protection (execution aside); changes that take something away also stop the world, because processors
@@ -16,6 +16,7 @@ mod gaps;
 pub mod gate;
 mod limits;
 pub mod mapping;
+mod residency;
 mod space;
 pub mod watched;
 pub mod window;

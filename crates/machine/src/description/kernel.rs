@@ -323,6 +323,13 @@ impl Start {
 }
 
 impl Description {
+    /// Has the files of all disks stay as they are: what the guest writes is gone with the machine.
+    pub fn keep_disks(&mut self) {
+        for disk in &mut self.disk {
+            disk.snapshot = true;
+        }
+    }
+
     /// Builds the machine, with this console behind its serial port; `folder` is where relative files are.
     ///
     /// # Errors

@@ -117,6 +117,15 @@ pub struct QueueReport {
 /// The driver broke the rules; what it did does not matter to the device.
 struct Broken;
 
+/// Says where a queue's descriptors, its available and its used ring are.
+pub(super) fn set_rings(queue: &mut Queue, rings: [u64; 3]) {
+    let [descriptors, available, used] =
+        rings.map(|address| (Some(address as u32), Some((address >> 32) as u32)));
+    queue.set_desc_table_address(descriptors.0, descriptors.1);
+    queue.set_avail_ring_address(available.0, available.1);
+    queue.set_used_ring_address(used.0, used.1);
+}
+
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

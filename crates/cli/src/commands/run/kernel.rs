@@ -213,8 +213,8 @@ impl Options {
     pub fn describe(&self, path: &Path, text: &str, snapshot: bool, execution: &Execution) -> Outcome {
         let name = path.display().to_string();
         let mut description: Description = description::parse(&name, text)?;
-        for disk in &mut description.disk {
-            disk.snapshot |= snapshot;
+        if snapshot {
+            description.keep_disks();
         }
         let folder = path.parent().unwrap_or(Path::new(""));
         start(&name, description, folder, self.places(), execution)
@@ -245,16 +245,16 @@ impl Options {
     }
 
     /// Starts the kernel, or what is on the disks if none is given, and runs the machine to its end.
-    pub fn run(self, mut disk: Vec<DiskTable>, snapshot: bool, execution: &Execution) -> Outcome {
-        for disk in &mut disk {
-            disk.snapshot |= snapshot;
-        }
+    pub fn run(self, disk: Vec<DiskTable>, snapshot: bool, execution: &Execution) -> Outcome {
         let places = self.places();
         let name = match self.machine.kernel {
             Some(_) => "--kernel",
             None => "--disk",
         };
-        let description = self.machine.describe(disk);
+        let mut description = self.machine.describe(disk);
+        if snapshot {
+            description.keep_disks();
+        }
         start(name, description, Path::new(""), places, execution)
     }
 }

@@ -3,8 +3,8 @@
 use std::os::fd::RawFd;
 
 use super::{Arguments, SystemCallResult, fail, sockets, userfault};
-use crate::files::reserved;
-use crate::host::Errno;
+use crate::files::{link_of, reserved};
+use crate::host::{self, Errno};
 use crate::thread::Thread;
 
 /// `close(descriptor)`.
@@ -56,11 +56,7 @@ pub fn close_range(thread: &mut Thread, arguments: &Arguments) -> SystemCallResu
 /// The error of a call that names a descriptor and cannot read what it is given: the kernel looks at the descriptor
 /// first.
 pub fn fault_of(descriptor: u64, fault: Errno) -> Errno {
-    // SAFETY: asking for a descriptor's flags touches no memory.
-    match unsafe { libc::fcntl(descriptor as i32, libc::F_GETFD) } {
-        -1 => Errno(libc::EBADF),
-        _ => fault,
-    }
+    host::descriptor_flags(descriptor as RawFd).err().unwrap_or(fault)
 }
 
 /// Where the length of an entry of a folder is, and its name, as `getdents` and `getdents64` write them.
@@ -100,7 +96,12 @@ fn list(thread: &mut Thread, number: i64, arguments: &Arguments, name: usize) ->
 
 /// Whether a folder is the one of `/proc` in which this process's descriptors are.
 fn is_of_descriptors(folder: u64) -> bool {
-    let Ok(path) = std::fs::read_link(format!("/proc/self/fd/{}", folder as i32)) else {
+    let folder = folder as RawFd;
+    // Most folders are elsewhere, and are listed often.
+    if !host::is_of_proc(folder) {
+        return false;
+    }
+    let Ok(path) = std::fs::read_link(link_of(folder)) else {
         return false;
     };
     let own = format!("/proc/{}", std::process::id());

@@ -172,15 +172,6 @@ fn is_script(file: &OwnedFd) -> bool {
     head_of(file).is_some_and(|head| matches!(format_of(&head), Format::Script { .. }))
 }
 
-/// Whether a descriptor is closed where another program begins.
-fn closes_on_execution(descriptor: RawFd) -> Result<bool, Errno> {
-    // SAFETY: asking for a descriptor's flags touches no memory.
-    match unsafe { libc::fcntl(descriptor, libc::F_GETFD) } {
-        -1 => Err(Errno::last()),
-        flags => Ok(flags & libc::FD_CLOEXEC != 0),
-    }
-}
-
 /// `execve(path, arguments, environment)`.
 pub fn execve(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     let [path, strings, environment, ..] = *arguments;
@@ -215,7 +206,10 @@ pub fn execveat(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult 
         arguments: strings,
     };
     // An interpreter could not open the script any more.
-    if is_by_descriptor(&command) && is_script(&command.file) && closes_on_execution(folder as RawFd)? {
+    if is_by_descriptor(&command)
+        && is_script(&command.file)
+        && host::descriptor_flags(folder as RawFd)? & libc::FD_CLOEXEC != 0
+    {
         return fail(libc::ENOENT);
     }
     match guest_command(thread, command, 0)? {

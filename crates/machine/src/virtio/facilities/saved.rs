@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use virtio_queue::{Queue, QueueT};
 
-use super::{Facilities, lock};
+use super::{Facilities, lock, set_rings};
 use crate::machine::timeline::{Phase, Ticket};
 
 /// A device behind its registers, as machines are saved with it.
@@ -44,13 +44,9 @@ impl QueueRegisters {
     }
 
     fn put_into(&self, queue: &mut Queue) {
-        let halves = |address: u64| (Some(address as u32), Some((address >> 32) as u32));
         queue.reset();
         queue.set_size(self.size);
-        let [descriptors, available, used] = self.rings.map(halves);
-        queue.set_desc_table_address(descriptors.0, descriptors.1);
-        queue.set_avail_ring_address(available.0, available.1);
-        queue.set_used_ring_address(used.0, used.1);
+        set_rings(queue, self.rings);
         queue.set_next_avail(self.next_available);
         queue.set_next_used(self.next_used);
         queue.set_ready(self.ready);

@@ -8,6 +8,7 @@
 use virtio_queue::{Queue, QueueT};
 
 use super::{CONFIGURATION_SOURCE, Transport, source};
+use crate::virtio::facilities::set_rings;
 
 /// Offsets of registers.
 pub(super) mod register {
@@ -60,11 +61,7 @@ fn place(queue: &mut Queue, descriptors: u64) {
     let entries = u64::from(queue.max_size());
     let available = descriptors + 16 * entries;
     let used = (available + 6 + 2 * entries).next_multiple_of(ALIGNMENT);
-    let [descriptors, available, used] =
-        [descriptors, available, used].map(|address| (Some(address as u32), Some((address >> 32) as u32)));
-    queue.set_desc_table_address(descriptors.0, descriptors.1);
-    queue.set_avail_ring_address(available.0, available.1);
-    queue.set_used_ring_address(used.0, used.1);
+    set_rings(queue, [descriptors, available, used]);
 }
 
 impl Transport {
