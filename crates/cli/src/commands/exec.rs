@@ -52,7 +52,7 @@ pub struct Exec {
     strace: bool,
 
     /// Set an environment variable of the program (may be repeated)
-    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = parse_assignment)]
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = assignment())]
     environment: Vec<(OsString, OsString)>,
 
     /// Leave an environment variable out (may be repeated)
@@ -155,11 +155,15 @@ pub struct Exec {
     arguments: Vec<OsString>,
 }
 
-fn parse_assignment(text: &str) -> Result<(OsString, OsString), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
-        _ => Err("must be NAME=VALUE".into()),
-    }
+/// A parser of a variable of the environment, which may be any bytes.
+fn assignment() -> impl TypedValueParser<Value = (OsString, OsString)> {
+    OsStringValueParser::new().try_map(|text| {
+        let bytes = text.as_bytes();
+        let end = bytes.iter().position(|byte| *byte == b'=');
+        let end = end.filter(|end| *end > 0).ok_or("must be NAME=VALUE")?;
+        let [name, value] = [&bytes[..end], &bytes[end + 1..]].map(|part| OsStr::from_bytes(part).to_owned());
+        Ok::<_, &str>((name, value))
+    })
 }
 
 /// A parser of what one emulator passes on to the next.

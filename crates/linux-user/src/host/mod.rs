@@ -4,9 +4,10 @@
 //! - [`call`] passes a system call on as numbers, without a C library changing what it means.
 //! - [`call_interruptible`] does the same for calls that may block, without the race between "is a signal
 //!   pending?" and "block": the test and the `syscall` instruction form a short range of code, and the
-//!   signal handler moves an instruction pointer inside that range to its restart exit. A signal that comes
-//!   before the kernel is entered, or that made the kernel back up for a restart, is therefore never slept
-//!   through; a call that the kernel finished is never repeated.
+//!   signal handler moves an instruction pointer inside that range to an exit. A signal that comes before the
+//!   kernel is entered, or that made the kernel back up for a restart, is therefore never slept through; a call
+//!   that the kernel finished is never repeated. At the `syscall` instruction itself the two cannot be told apart,
+//!   and count as the latter: so calls that never sleep, which must not seem interrupted, go by [`call`].
 //! - [`guarded_copy`] and [`guarded_compare_exchange`] touch guest memory that may vanish at any moment: a
 //!   host fault inside them becomes an error, in the way of a kernel's exception table.
 //! - [`touch`] does both: its access may fault, or sleep until another thread brings the page.
@@ -50,10 +51,14 @@ sidestep_call:
     .globl sidestep_interruptible
     .hidden sidestep_interruptible_begin
     .globl sidestep_interruptible_begin
+    .hidden sidestep_interruptible_entry
+    .globl sidestep_interruptible_entry
     .hidden sidestep_interruptible_end
     .globl sidestep_interruptible_end
     .hidden sidestep_interruptible_restart
     .globl sidestep_interruptible_restart
+    .hidden sidestep_interruptible_before
+    .globl sidestep_interruptible_before
     // rdi: the word that is not zero while a signal waits, rsi: number, rdx: six arguments.
 sidestep_interruptible:
     push rbx
@@ -68,13 +73,18 @@ sidestep_interruptible:
     mov r9, [r11 + 40]
 sidestep_interruptible_begin:
     cmp dword ptr [rbx], 0
-    jne sidestep_interruptible_restart
+    jne sidestep_interruptible_before
+sidestep_interruptible_entry:
     syscall
 sidestep_interruptible_end:
     pop rbx
     ret
 sidestep_interruptible_restart:
     mov rax, -512
+    pop rbx
+    ret
+sidestep_interruptible_before:
+    mov rax, -513
     pop rbx
     ret
 
@@ -164,23 +174,29 @@ unsafe extern "C" {
     static sidestep_touch_fault: u8;
     static sidestep_touch_restart: u8;
     static sidestep_interruptible_begin: u8;
+    static sidestep_interruptible_entry: u8;
     static sidestep_interruptible_end: u8;
     static sidestep_interruptible_restart: u8;
+    static sidestep_interruptible_before: u8;
     static sidestep_guarded_begin: u8;
     static sidestep_guarded_end: u8;
     static sidestep_guarded_fault: u8;
     static sidestep_signal_return: u8;
 }
 
-/// What [`sidestep_interruptible`] returns when a signal waits: the kernel's own number for "restart".
+/// What [`sidestep_interruptible`] returns when a signal made the kernel back up: its own number for "restart".
 const RESTART: i64 = -512;
+/// What it returns when a signal came first: the kernel's number for "restart whatever the handler asks".
+const BEFORE: i64 = -513;
 
 /// A system call that ended without a result because a signal has to be delivered first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interruption {
     /// The kernel failed the call.
     Error(Errno),
-    /// The call did not happen, or has to happen again.
+    /// A signal came before the call, which has not begun.
+    Before,
+    /// A signal interrupted the call, which has done nothing.
     Restart,
 }
 
@@ -212,6 +228,7 @@ pub unsafe fn call_interruptible(
 ) -> Result<u64, Interruption> {
     // SAFETY: as above.
     match unsafe { sidestep_interruptible(pending, number, &arguments) } {
+        BEFORE => Err(Interruption::Before),
         RESTART => Err(Interruption::Restart),
         raw => result(raw).map_err(Interruption::Error),
     }
@@ -421,7 +438,7 @@ mod tests {
         let pending = AtomicU32::new(1);
         // SAFETY: pause() touches no memory.
         let outcome = unsafe { call_interruptible(&pending, libc::SYS_pause, [0; 6]) };
-        assert_eq!(outcome, Err(Interruption::Restart));
+        assert_eq!(outcome, Err(Interruption::Before));
         // SAFETY: close(-1) touches no memory.
         let closed = unsafe { call(libc::SYS_close, [u64::MAX, 0, 0, 0, 0, 0]) };
         assert_eq!(closed, Err(Errno(libc::EBADF)));

@@ -297,7 +297,10 @@ unsafe extern "C" fn on_signal(
         unsafe { (*inbox).put(information) };
     }
     let begin = &raw const super::sidestep_interruptible_begin;
-    if within(at, begin, &raw const super::sidestep_interruptible_end) {
+    let entry = &raw const super::sidestep_interruptible_entry;
+    if within(at, begin, entry) {
+        *instruction = (&raw const super::sidestep_interruptible_before).addr() as i64;
+    } else if within(at, entry, &raw const super::sidestep_interruptible_end) {
         *instruction = (&raw const super::sidestep_interruptible_restart).addr() as i64;
     } else if is_in_touch(at) {
         *instruction = (&raw const super::sidestep_touch_restart).addr() as i64;

@@ -1,10 +1,13 @@
 /* Faults and their siginfo, handlers on both stacks, interrupted calls, masks. */
 #define _GNU_SOURCE
+#include <linux/futex.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -125,8 +128,9 @@ static void interruptions(void) {
     CHECK(!pipe(ends));
     struct sigaction action = {.sa_handler = note};
     CHECK(!sigaction(SIGALRM, &action, 0));
-    ualarm(20000, 0);
+    ualarm(20000, 20000);
     CHECK(read(ends[0], &byte, 1) < 0 && errno == EINTR && seen == SIGALRM);
+    ualarm(0, 0);
     action.sa_flags = SA_RESTART;
     CHECK(!sigaction(SIGALRM, &action, 0));
     ualarm(20000, 0);
@@ -145,6 +149,27 @@ static void interruptions(void) {
     for (int i = 0; i < 5; i++)
         CHECK(sum_while_interrupted() == expected);
     ualarm(0, 0);
+}
+
+/* Calls that do not sleep are never interrupted, whenever signals come; those that do sleep tell how much is left. */
+static void stormed(void) {
+    struct sigaction action = {.sa_handler = note};
+    CHECK(!sigaction(SIGUSR1, &action, 0));
+    pid_t parent = getpid(), child = fork();
+    if (!child) {
+        while (getppid() == parent)
+            kill(parent, SIGUSR1);
+        _exit(0);
+    }
+    int interrupted = 0, untold = 0, word = 0;
+    for (int i = 0; i < 20000; i++)
+        interrupted += syscall(SYS_futex, &word, FUTEX_WAKE, 1, 0, 0, 0) != 0;
+    for (int i = 0; i < 200; i++) {
+        struct timespec pause = {0, 100000000}, left = {-1, -1};
+        untold += nanosleep(&pause, &left) < 0 && errno == EINTR && left.tv_sec != 0;
+    }
+    CHECK(!kill(child, SIGKILL) && wait(0) == child);
+    CHECK(interrupted == 0 && untold == 0);
 }
 
 static void masks(void) {
@@ -220,6 +245,7 @@ int main(void) {
     faults();
     stacks();
     interruptions();
+    stormed();
     masks();
     sent_while_computing();
     endings();

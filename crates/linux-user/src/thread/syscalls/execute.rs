@@ -219,6 +219,9 @@ pub fn execveat(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult 
     }
 }
 
+/// How variables begin that the emulator's own loader and C library would take for theirs.
+const OF_LIBRARIES: [&[u8]; 3] = [b"LD_", b"GLIBC_TUNABLES=", b"MALLOC_"];
+
 /// Replaces this process by an emulator that runs a program with the same options.
 fn execute_guest(thread: &mut Thread, program: Command, environment: Vec<Vec<u8>>) -> SystemCallResult {
     let process = thread.process.clone();
@@ -241,6 +244,14 @@ fn execute_guest(thread: &mut Thread, program: Command, environment: Vec<Vec<u8>
     }
     if process.actions().of(libc::SIGPIPE).is_ignored() {
         command.push(b"--ignore-sigpipe".to_vec());
+    }
+    let is_of_library = |variable: &Vec<u8>| OF_LIBRARIES.iter().any(|name| variable.starts_with(name));
+    let (of_libraries, environment): (Vec<_>, Vec<_>) = environment.into_iter().partition(is_of_library);
+    for variable in of_libraries
+        .into_iter()
+        .filter(|variable| variable.contains(&b'='))
+    {
+        command.extend([b"--env".to_vec(), variable]);
     }
     let mut arguments = program.arguments.into_iter();
     if let Some(name) = arguments.next() {

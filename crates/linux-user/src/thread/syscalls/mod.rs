@@ -67,6 +67,7 @@ impl From<Interruption> for Unfinished {
     fn from(interruption: Interruption) -> Unfinished {
         match interruption {
             Interruption::Error(error) => Unfinished::Error(error),
+            Interruption::Before => Unfinished::RestartAlways,
             Interruption::Restart => Unfinished::Restart,
         }
     }

@@ -137,8 +137,7 @@ impl Thread {
         let mask: SignalSet = self.process.memory.read(address)?;
         let host = host_mask(mask);
         let result = call(self, &raw const host as u64);
-        self.keep_mask_for_delivery(mask, &result);
-        result
+        self.keep_mask_for_delivery(mask, result)
     }
 }
 

@@ -38,17 +38,27 @@ impl Thread {
         host_signals::set_mask(self.blocked);
     }
 
-    /// After a call that waited under another mask: if a signal ended it, delivery is to happen under that mask.
-    pub(crate) fn keep_mask_for_delivery(&mut self, mask: SignalSet, result: &SystemCallResult) {
-        let ended = matches!(
+    /// After a call that waited under another mask: if a signal ended it, delivery is to happen under that mask, and
+    /// the call fails whatever the handler asks.
+    pub(crate) fn keep_mask_for_delivery(
+        &mut self,
+        mask: SignalSet,
+        result: SystemCallResult,
+    ) -> SystemCallResult {
+        let interrupted = matches!(
             result,
-            Err(Unfinished::Error(Errno(libc::EINTR)) | Unfinished::Restart)
+            Err(Unfinished::Error(Errno(libc::EINTR)) | Unfinished::Restart | Unfinished::RestartAlways)
         );
-        if ended {
-            self.saved_mask = Some(self.blocked);
-            self.blocked = mask & !(set_of(libc::SIGKILL) | set_of(libc::SIGSTOP));
-            self.inbox.recheck(self.blocked);
+        if !interrupted {
+            return result;
         }
+        self.saved_mask = Some(self.blocked);
+        self.blocked = mask & !(set_of(libc::SIGKILL) | set_of(libc::SIGSTOP));
+        self.inbox.recheck(self.blocked);
+        if self.inbox.waiting() & !self.blocked != 0 {
+            return fail(libc::EINTR);
+        }
+        result
     }
 }
 
@@ -123,8 +133,7 @@ pub fn rt_sigsuspend(thread: &mut Thread, arguments: &Arguments) -> SystemCallRe
     let host = host_mask(mask);
     thread.inbox.recheck(mask);
     let result = thread.host_blocking(libc::SYS_rt_sigsuspend, [&raw const host as u64, 8, 0, 0, 0, 0]);
-    thread.keep_mask_for_delivery(mask, &result);
-    result
+    thread.keep_mask_for_delivery(mask, result)
 }
 
 /// `sigaltstack(new, old)`.

@@ -27,17 +27,22 @@ pub fn futex(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
     if let Some(wait) = RobustWait::of(thread, arguments) {
         return wait.perform(thread, word);
     }
-    let (fourth, second) = match operation as i32 & !MODIFIERS {
+    let (sleeps, fourth, second) = match operation as i32 & !MODIFIERS {
         libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET | libc::FUTEX_LOCK_PI | FUTEX_LOCK_PI2 => {
-            (memory.pointer(fourth)?, 0)
+            (true, memory.pointer(fourth)?, 0)
         }
-        libc::FUTEX_WAIT_REQUEUE_PI => (memory.pointer(fourth)?, second?),
+        libc::FUTEX_WAIT_REQUEUE_PI => (true, memory.pointer(fourth)?, second?),
         libc::FUTEX_REQUEUE | libc::FUTEX_CMP_REQUEUE | libc::FUTEX_WAKE_OP | libc::FUTEX_CMP_REQUEUE_PI => {
-            (fourth, second?)
+            (false, fourth, second?)
         }
-        _ => (0, 0),
+        _ => (false, 0, 0),
     };
-    thread.host_blocking(libc::SYS_futex, [word, operation, value, fourth, second, third])
+    let arguments = [word, operation, value, fourth, second, third];
+    if sleeps {
+        thread.host_blocking(libc::SYS_futex, arguments)
+    } else {
+        thread.host(libc::SYS_futex, arguments)
+    }
 }
 
 /// A thread waits for a robust mutex of several processes.
@@ -115,6 +120,7 @@ impl RobustWait {
         let clock = Self::clock_of(operation, libc::FUTEX_WAIT_BITSET);
         let mut looks = Self::LOOKS.into_iter();
         let mut pause = Self::LOOKS[0];
+        let mut has_looked = false;
         loop {
             pause = looks.next().unwrap_or(pause);
             let look = later(now_of(clock), pause);
@@ -131,6 +137,8 @@ impl RobustWait {
             let result = thread.host_blocking(libc::SYS_futex, arguments);
             match result {
                 Err(Unfinished::Error(Errno(libc::ETIMEDOUT))) => {}
+                // Only of the first look is "before" true.
+                Err(Unfinished::RestartAlways) if has_looked => return Err(Unfinished::Restart),
                 other => return other,
             }
             if has_ended(self.owner) {
@@ -140,6 +148,7 @@ impl RobustWait {
             if is_last {
                 return result;
             }
+            has_looked = true;
         }
     }
 }
