@@ -84,14 +84,20 @@ static void end_as_owner(enum end end) {
     }
 }
 
-static void robust_mutexes(void) {
+/* A robust mutex in memory that children share, which lends its owner the priority of those that wait or does not. */
+static void share_robust_mutex(int protocol) {
     shared = mmap(0, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutexattr_setprotocol(&attributes, protocol);
+    pthread_mutex_init(&shared->mutex, &attributes);
+}
+
+static void robust_mutexes(int protocol) {
     for (int end = 0; end < ENDS; end++) {
-        pthread_mutexattr_t attributes;
-        pthread_mutexattr_init(&attributes);
-        pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-        pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-        pthread_mutex_init(&shared->mutex, &attributes);
+        share_robust_mutex(protocol);
         pid_t child = fork();
         if (!child)
             end_as_owner(end);
@@ -99,23 +105,20 @@ static void robust_mutexes(void) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_sec += 20;
-        int locked = pthread_mutex_timedlock(&shared->mutex, &until);
+        int locked = pthread_mutex_trylock(&shared->mutex);
+        if (locked == EBUSY)
+            locked = pthread_mutex_timedlock(&shared->mutex, &until);
         if (locked != EOWNERDEAD)
             printf("end %d: %s\n", end, strerror(locked));
         CHECK(locked == EOWNERDEAD && !pthread_mutex_consistent(&shared->mutex));
         CHECK(!pthread_mutex_unlock(&shared->mutex) && !pthread_mutex_destroy(&shared->mutex));
+        munmap(shared, sizeof *shared);
     }
-    munmap(shared, sizeof *shared);
 }
 
 /* An owner that is killed while others wait. */
-static void robust_waiters(void) {
-    shared = mmap(0, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    pthread_mutex_init(&shared->mutex, &attributes);
+static void robust_waiters(int protocol) {
+    share_robust_mutex(protocol);
     int ready[2];
     CHECK(!pipe(ready));
     pid_t owner = fork();
@@ -485,8 +488,10 @@ int main(int count, char **arguments) {
     }
     if (count > 1 && !strcmp(arguments[1], "preloading"))
         return strcmp(getenv("LD_PRELOAD"), "none\xff.so") || strcmp(getenv("GLIBC_TUNABLES"), "a=b");
-    robust_mutexes();
-    robust_waiters();
+    robust_mutexes(PTHREAD_PRIO_NONE);
+    robust_waiters(PTHREAD_PRIO_NONE);
+    robust_mutexes(PTHREAD_PRIO_INHERIT);
+    robust_waiters(PTHREAD_PRIO_INHERIT);
     variables_of_loaders();
     limits();
     execution_of_files();

@@ -20,9 +20,9 @@ const FUTEX_LOCK_PI2: i32 = 13;
 /// The host's futexes serve: the same guest word is the same host word, in all threads and, for shared
 /// mappings, in all processes.
 pub fn futex(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
-    let [word, operation, value, fourth, second, third] = *arguments;
+    let [guest_word, operation, value, fourth, second, third] = *arguments;
     let memory = &thread.process.memory;
-    let word = memory.pointer(word)?;
+    let word = memory.pointer(guest_word)?;
     let second = memory.pointer(second);
     if let Some(wait) = RobustWait::of(thread, arguments) {
         return wait.perform(thread, word);
@@ -38,11 +38,39 @@ pub fn futex(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
         _ => (false, 0, 0),
     };
     let arguments = [word, operation, value, fourth, second, third];
-    if sleeps {
-        thread.host_blocking(libc::SYS_futex, arguments)
-    } else {
-        thread.host(libc::SYS_futex, arguments)
+    loop {
+        let result = if sleeps {
+            thread.host_blocking(libc::SYS_futex, arguments)
+        } else {
+            thread.host(libc::SYS_futex, arguments)
+        };
+        // Of calls with one word only one that locks for its owner finds none.
+        let lacks_owner = second == 0 && result == Err(Unfinished::Error(Errno(libc::ESRCH)));
+        if !lacks_owner || !orphan_announced(thread, guest_word)? {
+            return result;
+        }
     }
+}
+
+/// Whether a word is of the robust mutex that a thread has announced in its list as what it is about to lock.
+fn is_announced(thread: &Thread, word: u64) -> bool {
+    let list = thread.peer.robust_list.load(Ordering::Relaxed);
+    if list == 0 {
+        return false;
+    }
+    let head = thread.process.memory.read::<[u64; 3]>(list);
+    head.is_ok_and(|[_, offset, pending]| pending != 0 && (pending & !1).wrapping_add(offset) == word)
+}
+
+/// Marks the robust mutex that a thread is about to lock, if its owner has ended without that; answers whether it has.
+fn orphan_announced(thread: &Thread, word: u64) -> Result<bool, Errno> {
+    let memory = &thread.process.memory;
+    let owner = memory.read::<u32>(word)? & OWNER;
+    let is_orphan = owner != 0 && is_announced(thread, word) && has_ended(owner);
+    if is_orphan {
+        orphan(memory, word, owner)?;
+    }
+    Ok(is_orphan)
 }
 
 /// A thread waits for a robust mutex of several processes.
@@ -71,15 +99,11 @@ impl RobustWait {
         let kind = operation & !MODIFIERS;
         let owner = value as u32 & OWNER;
         let waits = matches!(kind, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET);
-        let list = thread.peer.robust_list.load(Ordering::Relaxed);
-        if !waits || operation & libc::FUTEX_PRIVATE_FLAG != 0 || owner == 0 || list == 0 {
+        let is_private = operation & libc::FUTEX_PRIVATE_FLAG != 0;
+        if !waits || is_private || owner == 0 || !is_announced(thread, word) {
             return None;
         }
         let memory = &thread.process.memory;
-        let [_, offset, pending]: [u64; 3] = memory.read(list).ok()?;
-        if pending == 0 || (pending & !1).wrapping_add(offset) != word {
-            return None;
-        }
         let clock = Self::clock_of(operation, kind);
         let timeout: Option<[i64; 2]> = memory.read_optional(timeout).ok()?;
         let until = match (kind, timeout) {
