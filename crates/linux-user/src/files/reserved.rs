@@ -1,14 +1,14 @@
 //! Descriptors that belong to the emulator: the guest's root, its program, the emulator's own executable.
 //!
-//! They are numbered near the usual limit, out of a program's way; `close`, `dup2` and `close_range` of the guest
-//! pass them over. A child inherits them as it inherits the guest's own.
+//! They are numbered near the usual limit, out of a program's way, beyond its own limit if that is smaller; `close`,
+//! `dup2` and `close_range` of the guest pass them over. A child inherits them as it inherits the guest's own.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::RwLock;
 
 use crate::host::{self, Errno};
 
-/// The first number to try; a smaller limit on descriptors lowers it.
+/// The first number to try; a smaller limit on what limits there may be lowers it.
 const FIRST: u64 = 1000;
 /// How far below the limit.
 const ROOM: u64 = 24;
@@ -23,18 +23,13 @@ pub struct Reserved(OwnedFd);
 impl Reserved {
     /// Moves a descriptor out of the guest's way.
     pub fn new(descriptor: &impl AsRawFd) -> Result<Reserved, Errno> {
-        let limit = host::limit_of(libc::RLIMIT_NOFILE).map_or(1024, |[soft, _]| soft);
-        let lowest = FIRST.min(limit.saturating_sub(ROOM));
-        let arguments = [
-            descriptor.as_raw_fd() as u64,
-            libc::F_DUPFD_CLOEXEC as u64,
-            lowest,
-            0,
-            0,
-            0,
-        ];
-        // SAFETY: copying a descriptor touches no memory.
-        let number = unsafe { host::call(libc::SYS_fcntl, arguments) }? as RawFd;
+        let [soft, hard] = host::limit_of(libc::RLIMIT_NOFILE).unwrap_or([1024; 2]);
+        let lowest = FIRST.min(hard.saturating_sub(ROOM));
+        let number = if lowest + ROOM <= soft {
+            copy_from(lowest, descriptor)
+        } else {
+            at_highest_limit([soft, hard], || copy_from(lowest, descriptor))
+        }?;
         let mut numbers = numbers_mut();
         numbers.push(number);
         numbers.sort_unstable();
@@ -60,6 +55,36 @@ impl Drop for Reserved {
         let number = self.0.as_raw_fd();
         numbers_mut().retain(|other| *other != number);
     }
+}
+
+/// Opens something for the emulator, beyond the program's limit on descriptors if that is reached.
+pub fn beyond_limit<T>(open: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
+    match open() {
+        Err(Errno(libc::EMFILE)) => at_highest_limit(host::limit_of(libc::RLIMIT_NOFILE)?, open),
+        other => other,
+    }
+}
+
+/// Opens something while the soft limit on descriptors is the hard one; what is open stays so under a lower limit.
+fn at_highest_limit<T>([soft, hard]: [u64; 2], open: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
+    host::set_limit(libc::RLIMIT_NOFILE, [hard, hard])?;
+    let opened = open();
+    host::set_limit(libc::RLIMIT_NOFILE, [soft, hard])?;
+    opened
+}
+
+/// Copies a descriptor to the first number from `lowest` on that is free.
+fn copy_from(lowest: u64, descriptor: &impl AsRawFd) -> Result<RawFd, Errno> {
+    let arguments = [
+        descriptor.as_raw_fd() as u64,
+        libc::F_DUPFD_CLOEXEC as u64,
+        lowest,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: copying a descriptor touches no memory.
+    unsafe { host::call(libc::SYS_fcntl, arguments) }.map(|number| number as RawFd)
 }
 
 fn numbers_mut() -> std::sync::RwLockWriteGuard<'static, Vec<RawFd>> {

@@ -400,6 +400,16 @@ pub fn limit_of(resource: u32) -> Result<[u64; 2], Errno> {
     }
 }
 
+/// Sets the soft and hard limit of a resource.
+pub fn set_limit(resource: u32, limit: [u64; 2]) -> Result<(), Errno> {
+    // SAFETY: the kernel reads two 64-bit numbers.
+    if unsafe { libc::setrlimit(resource, (&raw const limit).cast()) } != 0 {
+        Err(Errno::last())
+    } else {
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -119,6 +119,33 @@ static void memory(int file) {
     CHECK(sbrk(-100000) != (void *)-1);
 }
 
+/* Whether so many descriptors can be ready at once, where there may be as many. */
+static int ready_at_once(int many) {
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_max < many + 100)
+        return 1;
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    int epoll = epoll_create1(EPOLL_CLOEXEC), *descriptors = calloc(many, sizeof *descriptors);
+    struct epoll_event *events = calloc(many + 1, sizeof *events);
+    for (int i = 0; i < many; i++) {
+        struct epoll_event event = {EPOLLIN, {.u64 = i}};
+        descriptors[i] = eventfd(1, EFD_CLOEXEC);
+        CHECK(!epoll_ctl(epoll, EPOLL_CTL_ADD, descriptors[i], &event));
+    }
+    int ready = epoll_wait(epoll, events, many + 1, 1000);
+    for (int i = 0; i < many; i++)
+        close(descriptors[i]);
+    close(epoll);
+    free(events);
+    free(descriptors);
+    limit.rlim_cur = before;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    return ready == many;
+}
+
 static void waiting(void) {
     int ends[2];
     CHECK(!pipe(ends));
@@ -136,6 +163,7 @@ static void waiting(void) {
     struct epoll_event event = {EPOLLIN, {.u64 = 0x1122334455667788}}, events[4];
     CHECK(!epoll_ctl(epoll, EPOLL_CTL_ADD, ends[0], &event));
     CHECK(epoll_wait(epoll, events, 4, 1000) == 1 && events[0].data.u64 == 0x1122334455667788);
+    CHECK(ready_at_once(5000));
     int count;
     CHECK(!ioctl(ends[0], FIONREAD, &count) && count == 1);
     struct termios terminal;

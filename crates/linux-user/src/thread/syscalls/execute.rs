@@ -59,12 +59,25 @@ fn format_of(head: &[u8]) -> Format {
     }
 }
 
-/// The first bytes of a file; none of one that may be executed but not read.
-fn head_of(file: &OwnedFd) -> Option<Vec<u8>> {
+/// What a file is by its first bytes. One that may be executed but not read is the host's affair.
+fn format_of_file(file: &OwnedFd) -> Result<Format, Errno> {
     let mut head = Vec::new();
-    let file = File::open(link_of(file.as_raw_fd())).ok()?;
-    file.take(HEAD as u64).read_to_end(&mut head).ok()?;
-    Some(head)
+    let file = match reopen(file) {
+        Err(error @ Errno(libc::EMFILE | libc::ENFILE)) => return Err(error),
+        Err(_) => return Ok(Format::Host),
+        Ok(file) => File::from(file),
+    };
+    let read = file.take(HEAD as u64).read_to_end(&mut head);
+    Ok(read.map_or(Format::Host, |_| format_of(&head)))
+}
+
+/// Opens for reading what is open by its name only.
+fn reopen(file: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let how = How {
+        flags: libc::O_CLOEXEC as u64,
+        ..How::default()
+    };
+    reserved::beyond_limit(|| host::open(libc::AT_FDCWD, link_of(file.as_raw_fd()).as_bytes(), &how))
 }
 
 /// Opens what is to be executed, as an `O_PATH` descriptor, if it may be.
@@ -135,15 +148,15 @@ fn guest_command(thread: &Thread, command: Command, depth: usize) -> Result<Resu
     if depth > DEEPEST_SCRIPT {
         return Err(Errno(libc::ELOOP));
     }
-    let format = head_of(&command.file).map_or(Format::Host, |head| format_of(&head));
-    match format {
+    match format_of_file(&command.file)? {
         Format::Host => Ok(Err(command)),
         Format::Guest => Ok(Ok(command)),
         Format::Script {
             interpreter,
             argument,
         } => {
-            let file = open_executable(thread, paths::CURRENT_FOLDER, &interpreter, 0)?;
+            let open = || open_executable(thread, paths::CURRENT_FOLDER, &interpreter, 0);
+            let file = reserved::beyond_limit(open)?;
             let rest = command.arguments.iter().skip(1).cloned();
             let arguments = [interpreter.clone()]
                 .into_iter()
@@ -169,7 +182,7 @@ fn is_by_descriptor(command: &Command) -> bool {
 }
 
 fn is_script(file: &OwnedFd) -> bool {
-    head_of(file).is_some_and(|head| matches!(format_of(&head), Format::Script { .. }))
+    matches!(format_of_file(file), Ok(Format::Script { .. }))
 }
 
 /// `execve(path, arguments, environment)`.
@@ -192,7 +205,7 @@ pub fn execveat(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult 
     if name.is_empty() && flags & libc::AT_EMPTY_PATH == 0 {
         return fail(libc::ENOENT);
     }
-    let file = open_executable(thread, folder, &name, flags)?;
+    let file = reserved::beyond_limit(|| open_executable(thread, folder, &name, flags))?;
     // The name that the kernel gives a program without a path.
     let path = match name.as_slice() {
         [b'/', ..] => name,
@@ -225,14 +238,7 @@ const OF_LIBRARIES: [&[u8]; 3] = [b"LD_", b"GLIBC_TUNABLES=", b"MALLOC_"];
 /// Replaces this process by an emulator that runs a program with the same options.
 fn execute_guest(thread: &mut Thread, program: Command, environment: Vec<Vec<u8>>) -> SystemCallResult {
     let process = thread.process.clone();
-    let file = host::open(
-        libc::AT_FDCWD,
-        link_of(program.file.as_raw_fd()).as_bytes(),
-        &How {
-            flags: libc::O_CLOEXEC as u64,
-            ..How::default()
-        },
-    )?;
+    let file = reopen(&program.file)?;
     let (inherited, descriptors) = inheritance::leave(&process.files, &file);
     let mut command = process.options.reenter.clone();
     command.extend(inherited);

@@ -33,8 +33,8 @@ pub fn epoll_ctl(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult
     )
 }
 
-/// The most events fetched at once.
-const MOST_EVENTS: usize = 4096;
+/// The most events fetched at once: as many as there can be descriptors by usual limits.
+const MOST_EVENTS: usize = 1 << 20;
 
 fn wait(
     thread: &mut Thread,

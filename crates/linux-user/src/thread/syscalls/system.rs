@@ -211,13 +211,9 @@ impl Process {
     /// Tells the host the limits that were kept from it and that `chosen` holds for, for a program that is executed.
     pub fn apply_limits(&self, chosen: impl Fn(u32) -> bool) {
         let limits = self.limits();
-        for (resource, [soft, hard]) in limits.iter().filter(|(resource, _)| chosen(**resource)) {
-            let limit = libc::rlimit {
-                rlim_cur: *soft,
-                rlim_max: *hard,
-            };
-            // SAFETY: the kernel reads the limit; a failure leaves the old one, as on Linux.
-            unsafe { libc::setrlimit(*resource, &limit) };
+        for (resource, limit) in limits.iter().filter(|(resource, _)| chosen(**resource)) {
+            // A failure leaves the old one, as on Linux.
+            let _ = host::set_limit(*resource, *limit);
         }
     }
 }
