@@ -23,6 +23,7 @@ use crate::files::reserved::Reserved;
 use crate::files::{Files, host_path_of};
 use crate::host::limit_of;
 use crate::host::signals::{self, Before};
+use crate::host::standard;
 use crate::host::{self, Errno, How};
 use crate::inheritance;
 use crate::memory::mapping::Mapping;
@@ -201,6 +202,7 @@ fn run_under<T>(
     }
     let mut thread = Thread::new(process.clone(), processor);
     thread.blocked = running.signals.mask();
+    standard::close_again();
     let ended = thread.run();
     thread.end(ended);
     // The thread is still there: a process that ends here need not take its memory apart.

@@ -8,7 +8,7 @@ use std::sync::RwLock;
 
 use crate::host::{self, Errno};
 
-/// The first number to try; a smaller limit on what limits there may be lowers it.
+/// The first number to try; a smaller hard limit lowers it.
 const FIRST: u64 = 1000;
 /// How far below the limit.
 const ROOM: u64 = 24;
@@ -25,16 +25,15 @@ impl Reserved {
     pub fn new(descriptor: &impl AsRawFd) -> Result<Reserved, Errno> {
         let [soft, hard] = host::limit_of(libc::RLIMIT_NOFILE).unwrap_or([1024; 2]);
         let lowest = FIRST.min(hard.saturating_sub(ROOM));
-        let number = if lowest + ROOM <= soft {
+        let copy = if lowest + ROOM <= soft {
             copy_from(lowest, descriptor)
         } else {
             at_highest_limit([soft, hard], || copy_from(lowest, descriptor))
         }?;
         let mut numbers = numbers_mut();
-        numbers.push(number);
+        numbers.push(copy.as_raw_fd());
         numbers.sort_unstable();
-        // SAFETY: the descriptor is new and nobody else's.
-        Ok(Reserved(unsafe { OwnedFd::from_raw_fd(number) }))
+        Ok(Reserved(copy))
     }
 }
 
@@ -74,7 +73,7 @@ fn at_highest_limit<T>([soft, hard]: [u64; 2], open: impl Fn() -> Result<T, Errn
 }
 
 /// Copies a descriptor to the first number from `lowest` on that is free.
-fn copy_from(lowest: u64, descriptor: &impl AsRawFd) -> Result<RawFd, Errno> {
+pub fn copy_from(lowest: u64, descriptor: &impl AsRawFd) -> Result<OwnedFd, Errno> {
     let arguments = [
         descriptor.as_raw_fd() as u64,
         libc::F_DUPFD_CLOEXEC as u64,
@@ -84,7 +83,9 @@ fn copy_from(lowest: u64, descriptor: &impl AsRawFd) -> Result<RawFd, Errno> {
         0,
     ];
     // SAFETY: copying a descriptor touches no memory.
-    unsafe { host::call(libc::SYS_fcntl, arguments) }.map(|number| number as RawFd)
+    let number = unsafe { host::call(libc::SYS_fcntl, arguments) }?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(number as RawFd) })
 }
 
 fn numbers_mut() -> std::sync::RwLockWriteGuard<'static, Vec<RawFd>> {

@@ -17,6 +17,7 @@
 pub mod errno;
 pub mod open;
 pub mod signals;
+pub mod standard;
 
 use std::arch::global_asm;
 use std::ffi::CString;

@@ -430,6 +430,21 @@ static void variables_of_loaders(void) {
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
+/* Standard descriptors that are closed stay so. */
+static void closed_descriptors(void) {
+    char *arguments[] = {self, "closed", 0};
+    int status;
+    pid_t child = fork();
+    if (!child) {
+        close(0);
+        close(1);
+        close(2);
+        execv(self, arguments);
+        _exit(1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 static void *exec_in_thread(void *argument) {
     char *arguments[] = {self, "true", 0};
     execv(self, arguments);
@@ -499,6 +514,8 @@ int main(int count, char **arguments) {
         struct rlimit limit;
         return getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur != 512 << 20 || malloc(600 << 20) != 0;
     }
+    if (count > 1 && !strcmp(arguments[1], "closed"))
+        return fcntl(0, F_GETFD) >= 0 || fcntl(1, F_GETFD) >= 0 || fcntl(2, F_GETFD) >= 0;
     if (count > 1 && !strcmp(arguments[1], "preloading"))
         return strcmp(getenv("LD_PRELOAD"), "none\xff.so") || strcmp(getenv("GLIBC_TUNABLES"), "a=b");
     robust_mutexes(PTHREAD_PRIO_NONE);
@@ -506,6 +523,7 @@ int main(int count, char **arguments) {
     robust_mutexes(PTHREAD_PRIO_INHERIT);
     robust_waiters(PTHREAD_PRIO_INHERIT);
     variables_of_loaders();
+    closed_descriptors();
     limits();
     execution_of_files();
     execution_of_scripts();

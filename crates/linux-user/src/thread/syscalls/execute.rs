@@ -71,13 +71,19 @@ fn format_of_file(file: &OwnedFd) -> Result<Format, Errno> {
     Ok(read.map_or(Format::Host, |_| format_of(&head)))
 }
 
-/// Opens for reading what is open by its name only.
+/// Opens for reading what is open by its name only; not as a standard descriptor that the program has closed.
 fn reopen(file: &OwnedFd) -> Result<OwnedFd, Errno> {
     let how = How {
         flags: libc::O_CLOEXEC as u64,
         ..How::default()
     };
-    reserved::beyond_limit(|| host::open(libc::AT_FDCWD, link_of(file.as_raw_fd()).as_bytes(), &how))
+    reserved::beyond_limit(|| {
+        let opened = host::open(libc::AT_FDCWD, link_of(file.as_raw_fd()).as_bytes(), &how)?;
+        match opened.as_raw_fd() {
+            0..=libc::STDERR_FILENO => reserved::copy_from(libc::STDERR_FILENO as u64 + 1, &opened),
+            _ => Ok(opened),
+        }
+    })
 }
 
 /// Opens what is to be executed, as an `O_PATH` descriptor, if it may be.

@@ -44,7 +44,7 @@ pub fn futex(thread: &mut Thread, arguments: &Arguments) -> SystemCallResult {
         } else {
             thread.host(libc::SYS_futex, arguments)
         };
-        // Of calls with one word only one that locks for its owner finds none.
+        // What locks and lends priority looks for the owner, and says so where there is no such thread.
         let lacks_owner = second == 0 && result == Err(Unfinished::Error(Errno(libc::ESRCH)));
         if !lacks_owner || !orphan_announced(thread, guest_word)? {
             return result;
