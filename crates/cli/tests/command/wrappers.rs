@@ -29,18 +29,23 @@ fn glibcs_wrapper_hands_programs_to_the_emulator_and_the_hosts_own_to_the_host()
         printed(&emulated),
         format!("exec --env TEXT=it's a word --unset-env HOME -- {tour} two words\n")
     );
+    let alone = printed(&wrapped(&["env", "-i", "TEXT=x", tour]));
+    assert!(alone.contains("--unset-env HOME "), "{alone}");
+    assert!(alone.ends_with(&format!("--env TEXT=x -- {tour}\n")), "{alone}");
     let host = wrapped(&["env", "TEXT=it's a word", "sh", "-c", "echo $TEXT; exit 3"]);
     assert_eq!(
         (printed(&host).as_str(), host.status.code()),
         ("it's a word\n", Some(3))
     );
+    let alone = wrapped(&["env", "-i", "TEXT=x", "sh", "-c", "echo $TEXT $HOME"]);
+    assert_eq!(printed(&alone), "x\n");
     let script = wrapped(&["/bin/sh", "-c", "echo by its path"]);
     assert_eq!(printed(&script), "by its path\n");
 }
 
 #[test]
 fn glibcs_wrapper_refuses_what_it_does_not_know() {
-    for words in [&[][..], &["env"], &["env", "-i", "program"]] {
+    for words in [&[][..], &["env"], &["env", "-0", "program"]] {
         let refused = wrapped(words);
         assert_eq!(refused.status.code(), Some(2), "{words:?}");
         assert!(
