@@ -9,11 +9,11 @@
 //! same when the host's folders above are renamed, when the program changes its user, and after `chdir`.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use super::host_path_of;
-use super::reserved::Reserved;
+use super::reserved::{self, Reserved};
 use crate::host::{self, Errno};
 
 /// The most symbolic links of one path (`MAXSYMLINKS`).
@@ -393,15 +393,7 @@ fn open_host(path: &[u8]) -> Result<OwnedFd, std::io::Error> {
 /// Opens what is at components without links below a folder, as an `O_PATH` descriptor.
 fn open_below(folder: RawFd, components: &[Vec<u8>], flags: i32) -> Result<OwnedFd, Errno> {
     if components.is_empty() {
-        // SAFETY: copying a descriptor touches no memory.
-        let copy = unsafe {
-            host::call(
-                libc::SYS_fcntl,
-                [folder as u64, libc::F_DUPFD_CLOEXEC as u64, 0, 0, 0, 0],
-            )
-        }?;
-        // SAFETY: the descriptor is new and nobody else's.
-        return Ok(unsafe { OwnedFd::from_raw_fd(copy as RawFd) });
+        return reserved::copy_from(0, &folder);
     }
     let path = components.join(&b'/');
     let how = host::How {
